@@ -11,7 +11,7 @@ from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.offsets import position_in
-from tidegate_spark.control_log.reducer import State
+from tidegate_spark.control_log.reducer import State, Verdict, verdicts
 from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
@@ -72,12 +72,25 @@ def begin_with(repository: AppObjects, kept: Kept | None, lineage: int, *, own: 
     if own:
         log.roll_back(kept.state, kept.entries, lineage)
     else:
-        log.begin_with(replace(kept.state, paused=False), [_taken_along(entry) for entry in kept.entries])
+        known = verdicts(kept.entries, kept.state.lineage)
+        entries = [_taken_along(entry, known.get(entry.sequence)) for entry in kept.entries]
+        # The other one's lineages are none of its own, which are counted from one again.
+        log.begin_with(replace(kept.state, paused=False, lineage=0), entries)
 
 
-def _taken_along(entry: Entry) -> Entry:
-    """Return an entry as it stands in another application's log: its number and its place in a topic stay."""
-    if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
-        return entry
-    message = messages.SENT_TO_ORIGIN
-    return replace(entry, kind=Kind.REJECTED, payload="null", reason=Reason.NOT_SENT_HERE, message=message)
+def _taken_along(entry: Entry, verdict: Verdict | None) -> Entry:
+    """Return an entry as it stands in another application's log: its number and its place in a topic stay.
+
+    What was taken back is never in force there, and nothing says to which of the other one's lineages that was done.
+    """
+    if entry.kind is Kind.ROLLED_BACK:
+        return Entry(entry.sequence, Kind.REJECTED, time=entry.time, reason=Reason.NOT_SENT_HERE)
+    if verdict is Verdict.ROLLED_BACK:
+        return _rejected(entry, Reason.ROLLED_BACK, messages.TAKEN_BACK_THERE)
+    if entry.kind is Kind.MESSAGE and entry.type in OF_THE_ORIGINAL:
+        return _rejected(entry, Reason.NOT_SENT_HERE, messages.SENT_TO_ORIGIN)
+    return entry
+
+
+def _rejected(entry: Entry, reason: Reason, message: str) -> Entry:
+    return replace(entry, kind=Kind.REJECTED, payload="null", reason=reason, message=message)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_spark.contract.json_form import from_json, to_json
+from tidegate_spark.control.service.reports import messages_between
 from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import Verdict
@@ -97,6 +98,28 @@ def test_what_the_original_was_told_between_its_queries_batches_is_not_done_by_a
     fork.load()
     assert (fork.last, fork.state_at(4).paused, fork.state_at(4).config) == (4, False, {"a": 2})
     assert [fork.verdict(number) for number in (2, 3, 4)] == [Verdict.REJECTED, Verdict.REJECTED, Verdict.IN_FORCE]
+
+
+@pytest.mark.parametrize("positions", [{"one": 6}, {"one": 6, "other": 3}, {"one": 6, "other": 0}])
+def test_a_fork_of_an_application_that_was_rolled_back_can_be_rolled_back_itself(positions: dict[str, int]) -> None:
+    """Its lineages are counted from one again: that to which the original was taken back is none of the fork's."""
+    original = app_with(4)
+    begin_with(repository_in(original), kept(original, one=2, other=3), 5, own=True)
+    opened(original).append([message(payload={"a": 6})])
+    forked = Buckets()
+    for _ in range(2):
+        begin_with(repository_in(forked), kept(original, **positions), 1, own=False)
+    log = opened(forked)
+    assert log.state_at(log.settle()).config == {"a": 6}
+    # A query that has had no batch since the rollback hears of what is in force, and not of what was taken back.
+    payloads = [entry.payload for entry in messages_between(log, min(positions.values()), 6)]
+    assert '{"a": 4}' not in payloads
+    before = kept(forked, one=6)
+    log.append([message(payload={"a": 7})])
+    begin_with(repository_in(forked), before, 2, own=True)
+    again = opened(forked)
+    assert again.verdict(7) is Verdict.ROLLED_BACK
+    assert again.state_at(again.settle()).config == {"a": 6}
 
 
 def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
