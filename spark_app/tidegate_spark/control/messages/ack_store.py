@@ -7,7 +7,7 @@ second would hold up queries that plan a batch.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.control.messages.accounts import Account
@@ -19,6 +19,8 @@ PAGE = 256
 """Messages of one object."""
 ATTEMPTS = 5
 """Each is lost to a write of another process."""
+LONGEST_KEPT = 8 * 1024
+"""Characters of the driver's words about a message: a handler's exception may quote anything. Reports have fewer."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class AckStore:
 
     def put(self, account: Account) -> None:
         """Take note of more; it is kept with the next :meth:`save`."""
+        account = replace(account, message=account.message[:LONGEST_KEPT])
         if account.sequence in self._together:
             self._together[account.sequence] = account
         elif self._accounts.get(account.sequence) != account:

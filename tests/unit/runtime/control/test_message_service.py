@@ -251,6 +251,23 @@ def test_a_handler_of_the_driver_that_raises_is_told_of_or_fails_the_query() -> 
         office.service.position()
 
 
+def test_of_a_handler_that_quotes_a_megabyte_the_beginning_is_kept() -> None:
+    """All messages of a page are written together, each time one of them changes."""
+
+    def fail(message: Message) -> None:
+        raise ValueError("x" * 1_000_000)
+
+    office = Office()
+    office.declared.on_driver["table"] = Handler(fail)
+    office.declared.types["table"] = None
+    office.offer(*(ControlOrder(f"m{number}", "table") for number in range(20)))
+    office.service.position()
+    office.service.check()
+    stored = office.buckets.content[BUCKET][f"{PREFIX}/control/acks/000000000001.json"].body
+    assert len(stored) < 256 * 1024
+    assert b"ValueError: xxx" in stored
+
+
 def test_what_a_rollback_took_back_is_said() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"))
