@@ -268,8 +268,10 @@ class MessageService:
                 offered = list(self._offered)
             self._duties.carry_out(repository, found, offered)
             more = self._tell(repository, found, is_open)
-            self._keep_base(repository, found)
-            return more or not all_logged
+            newest = self._keep_base(repository, found)
+        if newest is not None:
+            self._remove_old(repository, found, newest)
+        return more or not all_logged
 
     def _begun(self) -> tuple[SnapshotRepository, ControlLog]:
         repository = self._repository = self._reached.repository()
@@ -348,9 +350,10 @@ class MessageService:
         self._handled = position
         self._wake.set()
 
-    def _keep_base(self, repository: SnapshotRepository, found: ControlLog) -> None:
+    def _keep_base(self, repository: SnapshotRepository, found: ControlLog) -> int | None:
+        """Write a base if it is time; return its position, None if it is not."""
         if not found.wants_base(BASE_SECONDS):
-            return
+            return None
         with self._lock:
             offered = dict(self._offered)
         # What was not noted would be gone.
@@ -358,12 +361,17 @@ class MessageService:
         reporting.note_verdicts([*reporting.logged(offered.values()), *self._channel.open])
         self._store.save(repository)
         self._channel.save(repository, whole=True)
-        open_ones = [report.sequence for report in self.report().messages]
-        newest = found.write_base(offered)
+        return found.write_base(offered)
+
+    def _remove_old(self, repository: SnapshotRepository, found: ControlLog, newest: int) -> None:
+        """Remove what no batch can ask for any more, now that there is a base at ``newest``."""
+        # The whole lineage is listed for it, with all state: no query waits for that. The oldest position only grows,
+        # and who begins meanwhile begins behind the base.
         oldest = self._works.oldest(repository)
-        gone = found.remove_before(newest if oldest is None else oldest)
-        self._duties.forget(gone)
-        self._store.forget(repository, gone, open_ones)
+        with self._work:
+            gone = found.remove_before(newest if oldest is None else oldest)
+            self._duties.forget(gone)
+            self._store.forget(repository, gone, [report.sequence for report in self.report().messages])
 
     def _tell(self, repository: SnapshotRepository, found: ControlLog, is_open: bool) -> bool:
         """Say what came of messages, once it is written down; return whether something may still come of one."""

@@ -18,6 +18,7 @@ from tidegate_spark.control.messages.handlers import Declared, Handler, Message
 from tidegate_spark.control.service import message_service as desk
 from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, opened, repository_in
 from tidegate_testing.control_works import FakeWorks, at_work, await_work
 from tidegate_testing.memory_store import Buckets, Call
@@ -298,6 +299,23 @@ def send_by_broker(office: Office, number: int) -> None:
         office.service.take_in([Entry(0, id=f"b{each}", type="ping", origin="rabbitmq:control")])
         if each % 60 == 0:
             office.service.check()
+
+
+def test_no_query_waits_while_the_whole_lineage_is_listed() -> None:
+    """Its state may have a hundred thousand objects, and a burst of messages writes a base every second."""
+    positions: list[int] = []
+
+    class Listing(FakeWorks):
+        def oldest(self, repository: SnapshotRepository) -> int | None:
+            asks = threading.Thread(target=lambda: positions.append(office.service.position()), daemon=True)
+            asks.start()
+            asks.join(10)
+            return super().oldest(repository)
+
+    office = Office(works=Listing())
+    office.offer(*(config(f"m{number}") for number in range(300)))
+    assert keys(office.buckets, "bases") != []
+    assert positions == [300]
 
 
 def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_has_forgotten_it() -> None:
