@@ -86,6 +86,11 @@ class Batches(Observer):
         with self._lock:
             self._idle.add(query)
 
+    def at_batch(self, query: str) -> None:
+        """Take note of a batch that has begun: Spark tells of none before it ends, which may be in an hour."""
+        with self._lock:
+            self._idle.discard(query)
+
     def durations(self, query: str) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative buckets, by upper bound, and the sum of all durations."""
         with self._lock:

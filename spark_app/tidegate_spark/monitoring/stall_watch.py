@@ -46,9 +46,9 @@ class StallWatch:
     def check(self) -> None:
         """Look, if it is time; a stall is told to the progress, and so to the liveness probe."""
         now = time.monotonic()
-        if self._timeout <= 0 or now < self._due:
+        if now < self._due:
             return
-        self._due = now + min(INTERVAL_SECONDS, self._timeout / 3)
+        self._due = now + (min(INTERVAL_SECONDS, self._timeout / 3) if self._timeout > 0 else INTERVAL_SECONDS)
         reported = self._progress.report()
         known, paused = {query.name: query for query in reported.queries}, reported.control.paused
         stalled = ""
@@ -59,6 +59,8 @@ class StallWatch:
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
             pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
+            if seen.batch_under_way:
+                self._progress.observer.at_batch(entry.name)
             seconds = self._detector.check(entry.name, seen, now, self._up())
             if self._detector.is_stalled(seconds, pause):
                 stalled = _words(report, seconds, seen.batch_under_way)

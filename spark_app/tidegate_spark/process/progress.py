@@ -77,6 +77,9 @@ class Observer:
     def idle(self, query: str) -> None:
         """Take note of a trigger that found nothing to read."""
 
+    def at_batch(self, query: str) -> None:
+        """Take note that a query is at a batch."""
+
 
 class Progress:
     """The driver's state, fault, queries, notices and executors."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.monitoring.metrics import Batches
 from tidegate_spark.monitoring.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 from tidegate_spark.process.progress import Commit, Progress
 
@@ -26,7 +27,7 @@ TIMEOUT = 600.0
 class Spark:
     """One query inside a batch of one stage, and Spark's counts of that stage's tasks."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, timeout: float = TIMEOUT) -> None:
         self.now, self.completed, self.failed = 0.0, 0, 0
         patch.setattr("tidegate_spark.monitoring.stall_watch.time", SimpleNamespace(monotonic=lambda: self.now))
         self.status, self.triggered = RUNS_BATCH, True
@@ -45,7 +46,7 @@ class Spark:
         queries: Any = SimpleNamespace(entries=lambda: [SimpleNamespace(name="main", query=query)])
         self.progress = Progress(CONFIG)
         self.progress.query_started("main")
-        self._watch = StallWatch(session, queries, self.progress, TIMEOUT, lambda: True)
+        self._watch = StallWatch(session, queries, self.progress, timeout, lambda: True)
 
     def go_on(self, seconds: int) -> None:
         """Have the watch look for so long."""
@@ -107,3 +108,19 @@ def test_a_query_that_waits_longer_than_the_timeout_for_its_trigger_is_not_stall
     spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
     spark.go_on(3600)
     assert spark.progress.stalled == ""
+
+
+@pytest.mark.parametrize("timeout", [TIMEOUT, 0.0])
+def test_a_query_that_found_nothing_to_read_and_has_begun_a_batch_since_is_not_idle(
+    monkeypatch: pytest.MonkeyPatch, timeout: float
+) -> None:
+    """Spark tells of a batch when it ends; an alert about one that lasts leaves idle queries out."""
+    spark = Spark(monkeypatch, timeout)
+    batches = spark.progress.observer = Batches()
+    spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
+    spark.progress.query_idle("main")
+    spark.go_on(30)
+    assert batches.is_idle("main")
+    spark.status, spark.triggered = RUNS_BATCH, True
+    spark.go_on(10)
+    assert not batches.is_idle("main")
