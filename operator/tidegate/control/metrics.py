@@ -12,31 +12,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.control_message import ControlMessage, MessagePhase
 from tidegate.engine.app_names import AppNames
-from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Place
+from tidegate_spark.contract.reasons.registry import reasons_at
+from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_FAILURES
 
 Key = tuple[str, str]
 """Namespace and name."""
 _SECONDS = (1, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1800, 3600)
-_REASONS = frozenset(
-    {
-        Reason.APP_REPLACED,
-        Reason.EXPORT_FAILED,
-        Reason.HANDLER_FAILED,
-        Reason.INVALID_PAYLOAD,
-        Reason.MESSAGE_LOST,
-        Reason.MESSAGE_TIMED_OUT,
-        Reason.MODEL_DAMAGED,
-        Reason.MODEL_NOT_ALLOWED,
-        Reason.MODEL_NOT_FOUND,
-        Reason.MODEL_TOO_LARGE,
-        Reason.PAYLOAD_TOO_LARGE,
-        Reason.REJECTED,
-        Reason.ROLLED_BACK,
-        Reason.SNAPSHOT_FAILED,
-        Reason.TOO_MANY_MESSAGES,
-        Reason.UNKNOWN_TYPE,
-    }
-)
+_REASONS = frozenset(reasons_at(Place.MESSAGE)) | frozenset(SNAPSHOT_FAILURES)
 OTHER = "Other"
 """Reason of what the application gave a reason of its own: there may be any number of those."""
 

@@ -32,6 +32,7 @@ from tidegate_spark.contract.control_protocol import (
     MessageState,
 )
 from tidegate_spark.contract.protocol import AgentReport, DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.control_observations import APP, SENT, agent, ended, message, report
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, UID, running_driver
@@ -162,6 +163,14 @@ async def test_failures_are_counted_by_reasons_of_ours_and_the_series_go_with_th
     world.runs()
     await world.check()
     assert world.series() == {}
+
+
+@pytest.mark.parametrize("reason", [Reason.SPARK_REFUSED, Reason.SNAPSHOT_DELETED, Reason.MESSAGE_TIMED_OUT])
+async def test_a_failure_for_a_reason_of_ours_is_counted_by_that_reason(reason: Reason) -> None:
+    world = World(FIRST)
+    world.runs(report(FIRST, MessageState.FAILED, 1, reason=reason.value))
+    await world.check()
+    assert world.series()[f'tidegate_control_failed_total{{orders,reason="{reason.value}"}}'] == 1.0
 
 
 async def test_a_message_that_is_deleted_is_forgotten_by_the_driver_too() -> None:
