@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.messages.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.messages.handlers import FAIL, Handler, message_of
@@ -55,5 +56,5 @@ def call_handlers(
             if handler.raises == FAIL:
                 raise ControlLogError(f"the handler for {entry.type!r} failed: {message}") from error
             reason = Reason.MESSAGE_TIMED_OUT if overdue else Reason.HANDLER_FAILED
-            account = replace(account, failed=True, reason=reason, message=message)
+            account = replace(account, failed=True, reason=reason, message=without_shapes(message))
         store.put(replace(account, done=True))
