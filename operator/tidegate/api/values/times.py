@@ -129,9 +129,23 @@ def _cron(schedule: Schedule, minute: int, *, reverse: bool) -> float | None:
         raise ScheduleError(fault)
     # The library looks beyond the time that it is given, so backwards it is given the next minute.
     start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), _zone(schedule.time_zone))
+    if reverse:
+        start += _repeated(start)
     times: Iterator[datetime.datetime] = CronSim(schedule.cron, start, reverse=reverse)
-    found = next(times, None)
-    return found.timestamp() if found is not None else None
+    found = (each.timestamp() for each in times)
+    return next((each for each in found if (each <= minute if reverse else each > minute)), None)
+
+
+def _repeated(at: datetime.datetime) -> datetime.timedelta:
+    """Return how much the clocks repeat, if they do so at this time; else nothing.
+
+    The library goes by what clocks show. At 2:10 for the second time, 2:30 is still to come for it, which was the time
+    of the schedule half an hour before.
+    """
+    first, second = at.replace(fold=0).utcoffset(), at.utcoffset()
+    assert first is not None
+    assert second is not None
+    return first - second if at.fold else datetime.timedelta()
 
 
 def growing_pause(attempts: int, first: float, longest: float) -> float:

@@ -319,6 +319,40 @@ def test_a_time_that_the_clocks_leave_out_comes_late_and_one_that_they_repeat_co
     assert next_time(at_half_past_two, first) == berlin("2026-10-26T02:30+01:00")
 
 
+@pytest.mark.parametrize(
+    ("cron", "zone", "evening"),
+    [
+        ("30 2 * * *", BERLIN, "2026-10-24T22:00+02:00"),
+        ("30 1,2 * * *", BERLIN, "2026-10-24T22:00+02:00"),
+        ("*/15 * * * *", BERLIN, "2026-10-24T22:00+02:00"),
+        ("15 1 * * sun", "America/New_York", "2026-10-31T22:00-04:00"),
+        ("30 23 * * *", "Africa/Cairo", "2026-10-29T20:00+03:00"),
+        ("30 2 * * *", BERLIN, "2026-03-28T22:00+01:00"),
+        ("30 0 * * *", "Africa/Cairo", "2026-04-23T22:00+02:00"),
+    ],
+)
+def test_in_a_night_in_which_clocks_are_changed_the_last_time_has_come_and_the_next_has_not(
+    cron: str, zone: str, evening: str
+) -> None:
+    times, begin = Schedule(cron, zone), berlin(evening)
+    last, coming = previous_time(times, begin), next_time(times, begin)
+    for now in range(int(begin), int(begin + 9 * HOUR), 300):
+        before, after = previous_time(times, now), next_time(times, now)
+        assert before is not None
+        assert after is not None
+        assert before <= now < after, at(now)
+        assert (before, after) == (last, coming) or before == coming, at(now)
+        last, coming = before, after
+
+
+def test_while_the_clocks_repeat_an_hour_nobody_looks_at_a_schedule_again_and_again() -> None:
+    nightly = {"schedule": "30 2 * * *", "timeZone": BERLIN}
+    taken, again = berlin("2026-10-25T02:30+02:00"), berlin("2026-10-25T02:10+01:00")
+    known = ScheduleStatus(schedule=f"30 2 * * * {BERLIN}", start_time=at(taken - HOUR), last_schedule_time=at(taken))
+    check = evaluate_schedule(observe(app(nightly, snapshots=known)), again)
+    assert (check.actions, check.wake_after) == ((), berlin("2026-10-26T02:30+01:00") - again)
+
+
 def test_a_time_zone_that_nobody_knows_is_named() -> None:
     for zone in ("Europe/Berlln", "../../etc/passwd", "/etc/localtime"):
         with pytest.raises(ScheduleError, match="no time zone of the IANA database, such as"):
