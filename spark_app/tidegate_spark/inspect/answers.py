@@ -13,6 +13,8 @@ from tidegate_spark.inspect.partition_work import Span, Texts, WindowRows
 LARGEST_ANSWER = 4 * 1024 * 1024
 """Characters of all rows together; each of them may have its share."""
 LEAST_ROW = 1024
+_CYCLE = 146_097 * 86_400_000
+"""Milliseconds of 400 years, after which the calendar begins again."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,16 @@ def _window(span: Span, of: WindowRows, watermark_ms: int) -> dict[str, Any]:
 
 
 def time_of(milliseconds: int) -> str:
-    """Return a time as people write it, in UTC."""
-    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=milliseconds)
-    return at.isoformat(timespec="milliseconds") + "Z"
+    """Return a time as people write it, in UTC; a year beyond four digits as Java writes it, such as ``+20000``.
+
+    Event times are what records say. One that is wrong by a unit is thousands of years ahead, and takes the watermark
+    with it.
+    """
+    cycles, within = divmod(milliseconds, _CYCLE)
+    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=within)
+    year = at.year + 400 * cycles
+    written = f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
+    return written + at.isoformat(timespec="milliseconds")[4:] + "Z"
 
 
 def head_of(query: str, batch: int, began_ms: int, watermark_ms: int) -> dict[str, Any]:

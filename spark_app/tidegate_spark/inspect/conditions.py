@@ -167,8 +167,9 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text)
-    except ValueError as error:
+        # A number with a fraction is kept as it is written: as a float it may be another one.
+        found = json.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
         raise BadQuestionError("key", f"begins like a JSON object and is none ({error})") from error
     return found if isinstance(found, dict) else None
 
@@ -238,12 +239,29 @@ def _as_text(text: str, of: str) -> str:  # noqa: PLR0911 - one for each kind of
     if of in ("float", "double"):
         return repr(float(text))
     if of.startswith("decimal"):
-        return format(decimal.Decimal(text), "f")
+        return _decimal(text, of)
     if of == "boolean":
         return _boolean(text)
     if of == "date":
         return datetime.date.fromisoformat(text).isoformat()
     return _time(text, of)
+
+
+def _decimal(text: str, of: str) -> str:
+    # It is written out once it is known to be short: 1e999999999 has a billion digits.
+    number = decimal.Decimal(text)
+    precision, scale = map(int, re.findall(r"\d+", of))
+    if not number.is_finite():
+        raise ValueError(text)
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    significant = "".join(map(str, digits)).rstrip("0")
+    if not significant:
+        return "0"
+    fraction = -exponent - (len(digits) - len(significant))
+    if number.adjusted() >= precision - scale or fraction > scale:
+        raise ValueError(text)
+    return format(number, "f")
 
 
 def _boolean(text: str) -> str:

@@ -64,6 +64,8 @@ class ByWindow:
         latest: Span | None = None
         later = 0
         for begin, end, key, rest in rows:
+            if begin is None or end is None:
+                continue  # it has a place for a window, and none in it
             span = (begin, end)
             if latest is not None and span > latest:
                 later += 1

@@ -43,6 +43,8 @@ def test_a_filter_is_comparisons_that_all_hold() -> None:
         ("value.n <> 3", Condition(("value", "n"), "!=", "3", "integer")),
         ("value.n == -3", Condition(("value", "n"), "=", "-3", "integer")),
         ("value.late < 1e2", Condition(("value", "late"), "<", "100", "decimal(10,2)")),
+        ("value.late > -12345678.900", Condition(("value", "late"), ">", "-12345678.900", "decimal(10,2)")),
+        ("value.late = 0e999999999999", Condition(("value", "late"), "=", "0", "decimal(10,2)")),
         ("value.day >= '2024-02-29'", Condition(("value", "day"), ">=", "2024-02-29", "date")),
         (
             'value.at > "2024-02-29T12:00:00Z"',
@@ -87,6 +89,11 @@ def test_names_that_are_no_words_are_quoted() -> None:
         ("value.n = 'x'", "value.n is of type integer, and 'x' is none"),
         ("value.n = 3000000000", "value.n is of type integer"),
         ("value.late = 'x'", "decimal"),
+        ("value.late = 1e999999999999", r"value.late is of type decimal\(10,2\), and '1e999999999999' is none"),
+        ("value.late = 1e-999999999999", "decimal"),
+        ("value.late = 123456789", "decimal"),
+        ("value.late < 1.005", "decimal"),
+        ("value.late = 'Infinity'", "decimal"),
         ("value.day = 'yesterday'", "value.day is of type date"),
         ("value.local = '2024-02-29T12:00:00Z'", "timestamp_ntz"),
         ("value.raw = 'x'", r"value.raw is of type binary, which cannot be compared here; tidegate_spark\.inside"),
@@ -136,6 +143,12 @@ def test_a_window_in_the_key_is_an_object_in_the_object() -> None:
     assert key_leaves(WINDOWED) == [("key", "window", "start"), ("key", "window", "end"), ("key", "word")]
 
 
+def test_a_number_in_a_key_is_what_was_written_to_its_last_digit() -> None:
+    account = struct(key=struct(account="decimal(38,2)", part="long"))
+    found = conditions_of_key('{"account": 12345678901234567890.12, "part": 12345678901234567}', account)
+    assert [each.value for each in found] == ["12345678901234567890.12", "12345678901234567"]
+
+
 @pytest.mark.parametrize(
     ("text", "schema", "message"),
     [
@@ -143,6 +156,7 @@ def test_a_window_in_the_key_is_an_object_in_the_object() -> None:
         ('{"carier": "AA"}', FLIGHTS, "key has no 'carier'; it has carrier, route"),
         ('{"carrier": "AA"', FLIGHTS, "begins like a JSON object and is none"),
         ("{}", FLIGHTS, "the object is empty"),
+        ('{"a":' * 100_000, FLIGHTS, "begins like a JSON object and is none"),
         ("x", struct(value=struct(n="long")), "this state has no key"),
         ('{"word": {"x": 1}}', COUNTS, "key.word has no 'x'"),
         ("x", struct(key=struct(n="long")), "key.n is of type long, and 'x' is none"),

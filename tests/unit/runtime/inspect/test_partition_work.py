@@ -1,5 +1,6 @@
 """What a partition's rows come down to in the worker that reads them, and what the partitions' come to. Pure."""
 
+import datetime
 import itertools
 import json
 import pickle
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.inspect.answers import Read, longest_row, row_of, rows_answer, windows_answer
+from tidegate_spark.inspect.answers import Read, head_of, longest_row, row_of, rows_answer, time_of, windows_answer
 from tidegate_spark.inspect.partition_work import ByWindow, Count, FirstRows, short
 
 ALL = Read(2, 2)
@@ -113,3 +114,25 @@ def test_the_earliest_windows_are_told_exactly_however_the_rows_lie(
     assert answer["rowsInLaterWindows"] == len(rows) - sum(counts[w] for w in earliest)
     assert answer["complete"] is (len(counts) <= limit)
     assert [len(each["rows"]) for each in answer["windows"]] == [min(contents, counts[w]) for w in earliest]
+
+
+def test_what_a_record_from_a_far_future_did_to_windows_and_watermark_can_be_seen() -> None:
+    far = 568_971_820_800_000  # an event time in microseconds that was read as milliseconds
+    answer = windows_answer(
+        ByWindow(10, 1, 1000)([(0, 60_000, *row(1)), (far, far + 60_000, *row(2))]), 10, 1, far, ALL
+    )
+    assert [each["start"] for each in answer["windows"]] == ["1970-01-01T00:00:00.000Z", "+20000-01-01T00:00:00.000Z"]
+    assert head_of("main", 7, 1, far)["watermark"] == "+20000-01-01T00:00:00.000Z"
+
+
+@given(st.datetimes())
+def test_times_are_written_as_ever_and_those_beyond_four_digits_as_java_writes_them(at: datetime.datetime) -> None:
+    milliseconds = (at - datetime.datetime(1970, 1, 1)) // datetime.timedelta(milliseconds=1)
+    assert time_of(milliseconds) == at.isoformat(timespec="milliseconds") + "Z"
+    assert time_of(9_223_372_036_854_775) == "+294247-01-10T04:00:54.775Z"
+    assert time_of(-62_167_219_200_001) == "-0001-12-31T23:59:59.999Z"
+
+
+def test_rows_without_a_window_are_in_none() -> None:
+    rows = [(None, None, *row(1)), (0, 60_000, *row(2)), (0, None, *row(3))]
+    assert list(ByWindow(10, 0, 1000)(rows)) == [((0, 60_000), 1, [])]
