@@ -33,13 +33,18 @@ def time_left(since: float, pause: float, now: float) -> float:
     return max(0.0, since + pause - now) if since <= now else 0.0
 
 
-def patience_left(metadata: Metadata, now: float) -> float:
-    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted.
+def clocks_time_left(since: float, pause: float, now: float) -> float:
+    """Return the seconds left of a pause whose beginning another clock tells, such as a node's or the API server's.
 
-    The API server's clock says when that began, and ours may be behind it.
+    That one may be ahead of ours: the pause is never longer than it is, and not over before it began.
     """
+    return max(0.0, min(pause, since + pause - now))
+
+
+def patience_left(metadata: Metadata, now: float) -> float:
+    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted."""
     deleted = metadata.deletion_timestamp
-    return max(0.0, min(PATIENCE, deleted.timestamp() + PATIENCE - now)) if deleted is not None else 0.0
+    return clocks_time_left(deleted.timestamp(), PATIENCE, now) if deleted is not None else 0.0
 
 
 def hour_of(now: float) -> str:

@@ -9,7 +9,7 @@ from tidegate.api.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPha
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health
-from tidegate.engine.rules.pauses import PATIENCE, patience_left, time_left
+from tidegate.engine.rules.pauses import PATIENCE, clocks_time_left, patience_left
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
 from tidegate.snapshots.observation import SnapshotObservation
@@ -146,7 +146,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _disposed_event())
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
-    left = time_left(completion_time, HELD_PAUSE, now)
+    left = clocks_time_left(completion_time, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
     said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(o, report)
     return dataclasses.replace(said, after=again, wake_after=left or None)
@@ -190,7 +190,7 @@ def _pods_patience(o: SnapshotObservation, verdict: SnapshotVerdict, now: float)
     if pod is None or pod.terminating or verdict.health is Health.STALLED:
         return 0.0
     # Deleting may take long.
-    return PATIENCE if pod.running else time_left(pod.created_at, PATIENCE, now)
+    return PATIENCE if pod.running else clocks_time_left(pod.created_at, PATIENCE, now)
 
 
 def _reports(o: SnapshotObservation) -> tuple[SnapshotReport | None, ...]:

@@ -20,7 +20,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.conditions import time_in_status
-from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.pauses import clocks_time_left, time_left
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.pods.records.names import EXPORT_CONTAINER, export_pod_name
@@ -176,7 +176,7 @@ def _image_patience(pod: PodRecord, now: float) -> float | None:
     waiting = _refused_image(pod)
     if waiting is None or waiting.reason not in _MAY_PASS:
         return None
-    return max(0.0, min(IMAGE_PATIENCE, pod.created_at + IMAGE_PATIENCE - now)) or None
+    return clocks_time_left(pod.created_at, IMAGE_PATIENCE, now) or None
 
 
 def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotReport, now: float) -> Exporting:
@@ -226,4 +226,5 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
 def _started_at(snapshot: StreamSnapshot, asked: ExportSpec, now: float) -> datetime.datetime:
     known = snapshot.status.export
     begun = known.start_time if known is not None and known.nonce == asked.nonce else None
-    return begun or time_in_status(now)
+    # One that is to come was noted by a clock that was ahead, as that of an operator before this one.
+    return begun if begun is not None and begun.timestamp() <= now else time_in_status(now)

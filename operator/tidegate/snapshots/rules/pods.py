@@ -12,7 +12,7 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health, health_without_start
-from tidegate.engine.rules.pauses import refused_for, time_left
+from tidegate.engine.rules.pauses import clocks_time_left, refused_for
 from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.faults import Problem, is_json, name_start_problem
 from tidegate.pods.records.platform import Platform
@@ -79,7 +79,7 @@ def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase
         message = messages.unknown_termination(pod.name)
         return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
-    left = time_left(completion_time, SILENT_PAUSE, now)
+    left = clocks_time_left(completion_time, SILENT_PAUSE, now)
     after = () if left else (DeleteSnapshotPod(pod),)
     message = messages.no_report(pod.name, pod.namespace)
     return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)

@@ -14,7 +14,7 @@ from tidegate.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -134,6 +134,19 @@ def test_a_pod_asks_again_after_a_while_whether_it_is_still_held() -> None:
     plan = decide_snapshot(o, NOW)
     assert (said(plan), plan.wake_after) == ((DELETING, "Stalled", "Held"), 55.0)
     assert kinds(decide_snapshot(settled(o), NOW + 60)) == ["DeleteSnapshotPod"]
+
+
+@pytest.mark.parametrize(
+    "reports", [(report(SnapshotState.HELD, Reason.HELD, message="x"),), ()], ids=["held", "silent"]
+)
+def test_a_pod_on_a_node_whose_clock_is_ahead_is_not_replaced_again_and_again(
+    reports: tuple[SnapshotReport, ...],
+) -> None:
+    o = observe(doomed(), disposing=pod_that_said(*reports, disposing=True, completion_time=NOW + 3))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus"]
+    assert plan.wake_after in (30.0, 60.0)
+    assert kinds(decide_snapshot(settled(o), NOW + 63)) == ["DeleteSnapshotPod"]
 
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_files_stay() -> None:

@@ -292,6 +292,15 @@ def test_its_time_is_limited() -> None:
     assert "DeleteSnapshotPod" in kinds(plan)
 
 
+def test_one_that_an_operator_with_a_clock_ahead_began_has_its_time_from_now_on() -> None:
+    begun = decide_snapshot(observe(asked(), app=APP), NOW + 3)
+    left = msgspec.structs.replace(asked(), status=status_of(begun))
+    plan = decide_snapshot(observe(left, app=APP, exporting=at_work()), NOW)
+    condition, record = exported(plan)
+    assert (condition.status, record.phase, record.start_time) == ("Unknown", ExportPhase.RUNNING, TIME)
+    assert plan.wake_after == 3600.0
+
+
 def test_what_was_evicted_is_not_begun_for_ever() -> None:
     evicted = at_work(phase="Failed", running=False, reason="Evicted", message="The node was low on disk.")
     condition, record = exported(decide_snapshot(observe(asked(), app=APP, exporting=evicted), NOW))

@@ -19,7 +19,7 @@ from tidegate.app.rules.upgrade import messages, work_pod
 from tidegate.app.rules.upgrade.record import Step, change, seconds_since, with_obsolete
 from tidegate.app.rules.upgrade.work_pod import Kept
 from tidegate.engine.rules.actions import EnsureAccess
-from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.pauses import clocks_time_left
 from tidegate.pods.records.fault_messages import reported, with_remedy
 from tidegate.pods.records.faults import name_end, name_reported, read_termination
 from tidegate.pods.records.names import rehearsal_pod_name
@@ -181,7 +181,7 @@ def keep_rehearsal(o: Observation, now: float) -> Kept:
     if upgrade is None:
         return Kept(removed)
     if mine is not None:
-        left = time_left(mine.created_at, RETRY_PAUSE, now) if mine.finished and not mine.terminating else None
+        left = clocks_time_left(mine.created_at, RETRY_PAUSE, now) if mine.finished and not mine.terminating else None
         return Kept((*removed, DeleteRehearsal(mine))) if left == 0 else Kept(removed, left)
     name = rehearsal_pod_name(o.app.metadata.name, upgrade.number)
     if o.driver is None or any(pod.name == name for pod in o.rehearsals):

@@ -308,6 +308,8 @@ def test_an_end_that_says_nothing_is_followed_by_another_attempt(end: str) -> No
     assert soon.wake_after <= 15
     assert acts(decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 15), do.DeleteRehearsal)
     assert acts(decide(observe(app, **old_runs()), NOW + 16), do.CreateRehearsal)
+    newer = dataclasses.replace(pod, created_at=NOW + 3)  # by a clock that is ahead
+    assert not acts(decide(observe(app, **old_runs(), rehearsals=(newer,)), NOW), do.DeleteRehearsal)
 
 
 def test_an_image_that_is_not_there_fails_after_some_patience() -> None:
