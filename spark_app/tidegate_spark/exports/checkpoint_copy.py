@@ -71,15 +71,14 @@ def _fetch_one(repository: SnapshotRepository, directory: Path, file: File) -> i
     target = (directory / file.path).resolve()
     if not target.is_relative_to(directory.resolve()):
         raise SnapshotError(f"{file.path} is no path of a checkpoint")
-    found = repository.store.get(key)
-    if found is None:
-        raise VanishedError(f"{key} is gone")
-    content, etag = found
-    # The same content may have been put again, and have another ETag: then the size is all there is to go by.
-    if len(content) != file.size:
-        raise VanishedError(f"{key} has {len(content)} bytes by now, ETag {etag}, and {file.size} were published")
-    if names_its_place(file.path):
-        content = relocated(file.path, content, directory.resolve().as_uri())
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
+    # Not by way of this process's memory: one file may have all state of a partition.
+    size = repository.store.get_file(key, target)
+    if size is None:
+        raise VanishedError(f"{key} is gone")
+    # The same content may have been put again, and have another ETag: then the size is all there is to go by.
+    if size != file.size:
+        raise VanishedError(f"{key} has {size} bytes by now, and {file.size} were published")
+    if names_its_place(file.path):
+        target.write_bytes(relocated(file.path, target.read_bytes(), directory.resolve().as_uri()))
     return file.size

@@ -126,6 +126,22 @@ class S3Store:
                 return None
             raise
 
+    def get_file(self, key: str, path: Path) -> int | None:
+        """Write an object's content into a file, as it comes; return its size, None if there is no such object."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - likewise
+
+        def download() -> int:
+            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+            with path.open("wb") as file:
+                return sum(file.write(piece) for piece in body.iter_chunks(MIB))
+
+        try:
+            return self._patiently(download)
+        except ClientError as error:
+            if _is_missing(error):
+                return None
+            raise
+
     def _digest(self, key: str) -> Digest:
         digester = Digester()
         body = self._client.get_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")["Body"]

@@ -153,6 +153,9 @@ class ObjectStore(Protocol):
             MismatchError: it is not what the store's own checksum says.
         """
 
+    def get_file(self, key: str, path: Path) -> int | None:
+        """Write an object's content into a file, as it comes; return its size, None if there is no such object."""
+
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects whose keys start with ``prefix``, without markers of directories (keys that end in "/")."""
 

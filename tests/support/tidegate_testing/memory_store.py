@@ -145,6 +145,11 @@ class MemoryStore:
         digester.take(found[0])
         return digester.digest()
 
+    def get_file(self, key: str, path: Path) -> int | None:
+        """Write an object's content into a file; return its size, None if there is no such object."""
+        found = self.get(key)
+        return path.write_bytes(found[0]) if found is not None else None
+
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below ``prefix``."""
         last = ""

@@ -53,6 +53,15 @@ class StoreContract:
         assert (found.size, found.md5) == (len(body), hashlib.md5(body, usedforsecurity=False).hexdigest())
         assert store.digest("b") is None
 
+    def test_an_object_is_written_into_a_file_as_it_is(self, stores: Stores, tmp_path: Path) -> None:
+        store, _ = stores
+        body = bytes(range(256)) * 5000
+        for content in (body, b"", b"abc"):
+            store.put("a", content)
+            assert store.get_file("a", tmp_path / "file") == len(content)
+            assert (tmp_path / "file").read_bytes() == content
+        assert store.get_file("b", tmp_path / "none") is None
+
     def test_a_file_is_put_as_it_is_whatever_its_size(self, stores: Stores, tmp_path: Path) -> None:
         store, _ = stores
         for size in (0, 3, 6 << 20):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -270,6 +271,19 @@ def test_a_body_that_breaks_off_is_read_again_from_its_beginning(s3: S3) -> None
     found = store.digest("a")
     assert found is not None
     assert (found.size, found.md5, len(pauses)) == (4, "841a2d689ad86bd1611447453c22c6fc", 1)
+
+
+def test_a_file_is_written_in_pieces_and_again_from_its_beginning_where_a_body_breaks_off(
+    s3: S3, tmp_path: Path
+) -> None:
+    store, stub, pauses = s3
+    broken = Body(b"brok", breaks=ResponseStreamingError(error="reset"))
+    for body in (broken, Body(b"b", b"o")):
+        stub.add_response("get_object", {"Body": body, "ContentLength": 4})
+    assert (store.get_file("a", tmp_path / "file"), len(pauses)) == (2, 1)
+    assert (tmp_path / "file").read_bytes() == b"bo"
+    stub.add_client_error("get_object", "NoSuchKey", http_status_code=404)
+    assert store.get_file("a", tmp_path / "file") is None
 
 
 def test_a_body_that_the_stores_checksum_contradicts_is_damaged(s3: S3) -> None:

@@ -52,6 +52,12 @@ def test_an_etag_that_is_no_checksum_is_believed_when_it_is_read_twice() -> None
     assert (read(store), store.asked) == ((NEW, '"opaque-7"'), 2)
 
 
+def test_what_is_too_large_to_be_in_memory_twice_is_read_once() -> None:
+    large = bytes(s3_client.LARGEST_DOUBTED + 1)
+    store = Answering((large, '"of parts-2"'))
+    assert (read(store), store.asked) == ((large, '"of parts-2"'), 1)
+
+
 def test_clients_share_what_describes_the_service_and_nothing_else() -> None:
     one, other = (s3_client.connect(PLACE, s3_client.Credentials(key, "secret")) for key in ("first", "second"))
     assert one.meta.service_model.metadata is other.meta.service_model.metadata
