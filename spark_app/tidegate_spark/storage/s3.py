@@ -8,11 +8,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark.contract.protocol import Storage, store_identity
+from tidegate_spark.process.faults.store_codes import THROTTLING_CODES
 from tidegate_spark.storage.s3_client import Credentials, connect, read_object, status_of, write_object_if
 from tidegate_spark.storage.store import (
     PART_BYTES,
@@ -45,9 +47,7 @@ TIMEOUT_SECONDS = 60.0
 """For an answer: a store on plain disks takes its time to copy a large object."""
 
 _MOMENTARY_STATUS = frozenset({429, 500, 502, 503, 504})
-_MOMENTARY_CODES = frozenset(
-    {"SlowDown", "InternalError", "RequestTimeout", "RequestTimeTooSkewed", "ServiceUnavailable"}
-)
+_MOMENTARY_CODES = THROTTLING_CODES | {"InternalError", "RequestTimeout", "RequestTimeTooSkewed", "ServiceUnavailable"}
 _MISSING_CODES = frozenset({"NoSuchKey", "404", "NotFound"})
 _CHECKSUMS = ("CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1")
 
@@ -221,13 +221,20 @@ class S3Store:
             self._delete_page(page)
 
     def _delete_page(self, keys: Sequence[str]) -> None:
-        request: DeleteTypeDef = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = self._patiently(lambda: self._client.delete_objects(Bucket=self._bucket, Delete=request))
-        errors = [error for error in answer.get("Errors", []) if error.get("Code") not in _MISSING_CODES]
-        if errors:
-            first = errors[0]
-            said = f"{first.get('Code')}: {first.get('Message')}"
-            raise NotDeletedError(f"{len(errors)} objects are not deleted; {first.get('Key')}: {said}")
+        for attempt in range(ATTEMPTS):
+            request: DeleteTypeDef = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            answer = self._patiently(partial(self._client.delete_objects, Bucket=self._bucket, Delete=request))
+            errors = [error for error in answer.get("Errors", []) if error.get("Code") not in _MISSING_CODES]
+            if not errors:
+                return
+            # A busy store answers 200, and tells of each object that it did not get to.
+            final = [error for error in errors if error.get("Code") not in _MOMENTARY_CODES or "Key" not in error]
+            if final or attempt == ATTEMPTS - 1:
+                first = (*final, *errors)[0]
+                said = f"{first.get('Code')}: {first.get('Message')}"
+                raise NotDeletedError(f"{len(errors)} objects are not deleted; {first.get('Key')}: {said}")
+            keys = [error["Key"] for error in errors]
+            self._wait(attempt)
 
     # --- copies ---
 
@@ -294,8 +301,11 @@ class S3Store:
             except Exception as error:
                 if attempt == ATTEMPTS - 1 or not _is_momentary(error):
                     raise
-            self._pause(random.uniform(0.5, 1.0) * min(LONGEST_PAUSE_SECONDS, 0.2 * 2**attempt))  # noqa: S311
+            self._wait(attempt)
         raise AssertionError("the last attempt returns or raises")
+
+    def _wait(self, attempt: int) -> None:
+        self._pause(random.uniform(0.5, 1.0) * min(LONGEST_PAUSE_SECONDS, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
 def _is_missing(error: Any) -> bool:

@@ -38,7 +38,9 @@ def headed(etag: str, size: int = 4, **fields: Any) -> dict[str, Any]:
     return {"ETag": etag, "ContentLength": size, **fields}
 
 
-@pytest.mark.parametrize(("code", "status"), [("SlowDown", 503), ("InternalError", 500), ("Throttled", 429)])
+@pytest.mark.parametrize(
+    ("code", "status"), [("SlowDown", 503), ("InternalError", 500), ("Throttled", 429), ("RequestLimitExceeded", 400)]
+)
 def test_what_fails_for_the_moment_is_asked_again_with_pauses_that_grow(s3: S3, code: str, status: int) -> None:
     store, stub, pauses = s3
     for _ in range(ATTEMPTS - 1):
@@ -207,6 +209,30 @@ def test_what_the_store_refuses_to_delete_is_told(s3: S3) -> None:
     refusal = {"Key": "a", "Code": "AccessDenied", "Message": "no"}
     stub.add_response("delete_objects", {"Errors": [refusal, {"Key": "b", "Code": "NoSuchKey"}]})
     with pytest.raises(NotDeletedError, match="1 objects are not deleted; a: AccessDenied: no"):
+        store.delete(["a", "b"])
+
+
+def test_what_a_busy_store_did_not_get_to_is_deleted_again_alone(s3: S3) -> None:
+    store, stub, pauses = s3
+    for keys, busy in ((["a", "b", "c"], ["b", "c"]), (["b", "c"], ["c"]), (["c"], [])):
+        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        refused = [{"Key": key, "Code": "SlowDown", "Message": "Reduce your request rate."} for key in busy]
+        stub.add_response("delete_objects", {"Errors": refused}, {"Bucket": "here", "Delete": wanted})
+    store.delete(["a", "b", "c"])
+    stub.assert_no_pending_responses()
+    assert len(pauses) == 2
+
+
+def test_a_store_that_stays_busy_and_one_that_also_refuses_are_told(s3: S3) -> None:
+    store, stub, pauses = s3
+    busy = {"Key": "a", "Code": "InternalError", "Message": "Try again."}
+    for _ in range(ATTEMPTS):
+        stub.add_response("delete_objects", {"Errors": [busy]})
+    with pytest.raises(NotDeletedError, match="1 objects are not deleted; a: InternalError"):
+        store.delete(["a"])
+    assert len(pauses) == ATTEMPTS - 1
+    stub.add_response("delete_objects", {"Errors": [busy, {"Key": "b", "Code": "AccessDenied", "Message": "no"}]})
+    with pytest.raises(NotDeletedError, match="2 objects are not deleted; b: AccessDenied"):
         store.delete(["a", "b"])
 
 
