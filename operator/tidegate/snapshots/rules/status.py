@@ -25,7 +25,7 @@ from tidegate.engine.rules.pauses import time_left
 from tidegate.snapshots.builders.snapshot_pod import storage_of, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
-from tidegate.snapshots.rules.version import image_taken, version_taken
+from tidegate.snapshots.rules.version import image_of_version, image_taken, version_taken
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0
@@ -51,12 +51,13 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
     if verdict.begins or old.snapshot_id:
         status = _with_intent(o, status, now)
     if verdict.begins and not is_imported(o.snapshot):
-        status = msgspec.structs.replace(status, version=version_taken(o))
+        # Each time: between two orders the application may have been upgraded.
+        status = msgspec.structs.replace(status, version=version_taken(o), image=image_taken(o))
     report = verdict.report
     if report is not None and verdict.phase is SnapshotPhase.COPYING:
         status = msgspec.structs.replace(status, progress=_progress_of(report))
     if report is not None and report.state is SnapshotState.READY:
-        status = _with_results(status, report, now)
+        status = _with_results(o, status, report, now)
     return status
 
 
@@ -141,15 +142,19 @@ def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: floa
         return status
     # The access to the storage may change; the snapshot's origin may not, once it is complete.
     status = msgspec.structs.replace(status, storage=storage_of(app))
-    if status.ready_time is not None or status.image:
+    if status.ready_time is not None or status.app is not None:
         return status
-    owner = SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage)
-    return msgspec.structs.replace(status, app=owner, image=image_taken(o))
+    return msgspec.structs.replace(status, app=SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage))
 
 
-def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: float) -> StreamSnapshotStatus:
+def _with_results(
+    o: SnapshotObservation, status: StreamSnapshotStatus, report: SnapshotReport, now: float
+) -> StreamSnapshotStatus:
     queries = _queries(report)
     owner, image = status.app, status.image
+    if owner is not None and o.app is not None:
+        # It may have been complete before an upgrade. Not as reported: exports run in it, and programs report.
+        image = image_of_version(o.app, report.spec_hash) or image
     if owner is not None and report.lineage:
         owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
     if owner is None:

@@ -297,7 +297,7 @@ def _orders(o: SnapshotObservation) -> SnapshotOrders:
     order = SnapshotOrder(
         snapshot_id(o.snapshot.metadata),
         manual=not is_scheduled(o.snapshot),
-        image=o.snapshot.status.image or image_taken(o),
+        image=image_taken(o),
         spec_hash=version.spec_hash,
         spec=version.spec,
     )

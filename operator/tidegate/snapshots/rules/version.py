@@ -26,11 +26,17 @@ def version_taken(o: SnapshotObservation) -> SnapshotVersion | None:
 
 
 def image_taken(o: SnapshotObservation) -> str:
-    """Return the image of that version; the one that the spec names if nobody knows the version any more."""
+    """Return the image of that version; the one that is known if nobody knows the version any more, else the spec's."""
+    known = o.snapshot.status.image
     if o.app is None:
-        return ""
-    version = _spec_of(o.app, _hash_taken(o, o.app))
-    return str(json.loads(version)[_IMAGE]) if version else o.app.spec.application.image
+        return known
+    return image_of_version(o.app, _hash_taken(o, o.app)) or known or o.app.spec.application.image
+
+
+def image_of_version(app: StreamingApp, wanted: str) -> str:
+    """Return the image of an application's version with this hash, empty if nobody knows it any more."""
+    version = _spec_of(app, wanted)
+    return str(json.loads(version)[_IMAGE]) if version else ""
 
 
 def _hash_taken(o: SnapshotObservation, app: StreamingApp) -> str:

@@ -10,6 +10,7 @@ import pytest
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotVersion
 from tidegate.api.streaming_app import StableSpec, StreamingApp
+from tidegate.snapshots.actions import GiveOrders
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate.snapshots.rules.version import image_taken, version_taken
@@ -66,6 +67,26 @@ def test_the_image_is_that_of_the_version_whose_state_it_is() -> None:
     assert image_taken(held) == APP.spec.application.image != of_another.spec.application.image
     forgotten = observe_running(snapshot(), app=of_another, driver=running_driver(APP))
     assert image_taken(forgotten) == "shop/orders:2"
+
+
+def test_one_that_is_taken_after_an_upgrade_has_the_version_and_the_image_that_took_it() -> None:
+    upgraded = launched(app_with(program(image="shop/orders:2")))
+    o = observe_running(snapshot(begun(APP)), app=upgraded)
+    plan = decide_snapshot(o, NOW)
+    ((order,),) = [action.orders.take for action in plan.actions if isinstance(action, GiveOrders)]
+    status = status_of(plan)
+    assert status.version is not None
+    assert status.version.spec_hash == order.spec_hash == spec_hash(upgraded)
+    assert status.image == order.image == "shop/orders:2"
+
+
+def test_one_that_was_complete_before_the_upgrade_has_the_image_of_its_version_whatever_is_reported() -> None:
+    upgraded = with_stable(launched(app_with(program(image="shop/orders:2"))), APP)
+    complete = report(SnapshotState.READY, image="evil:1", spec_hash=spec_hash(APP))
+    of_new = msgspec.structs.replace(begun(upgraded), image="shop/orders:2")
+    status = status_of(decide_snapshot(observe_running(snapshot(of_new), complete, app=upgraded), NOW))
+    assert status.version is not None
+    assert (status.version.spec_hash, status.image) == (spec_hash(APP), "shop/orders:1")
 
 
 def test_a_version_that_is_too_long_is_known_by_its_hash() -> None:
