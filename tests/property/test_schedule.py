@@ -30,6 +30,7 @@ from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
+from tidegate_testing.snapshot_observations import later_than
 
 CRD = Path(__file__).parents[2] / "crds" / "streamingapps.tidegate.dev.yaml"
 KEPT = 3
@@ -82,7 +83,8 @@ class World:
         snapshot = self.snapshots[name]
         others = tuple(s for s in self.snapshots.values() if s is not snapshot)
         app = self.app if self.there else None
-        o = SnapshotObservation(snapshot, PLATFORM, app=app, siblings=others, clock_skew=self.ahead)
+        later = later_than(snapshot, others)
+        o = SnapshotObservation(snapshot, PLATFORM, app=app, later=later, clock_skew=self.ahead)
         newest = self.newest()
         for action in decide_snapshot(o, self.now).actions:
             if isinstance(action, DeleteSnapshot):

@@ -191,7 +191,7 @@ MISTAKES = {
     "what was not begun is forgotten": Mistake(
         catalog, "dispose", "name in catalog.gone or catalog.serial == 0", "True"
     ),
-    "the newest is too old": Mistake(retention, "_judge_ready", "if not later:", "if False:"),
+    "the newest is too old": Mistake(retention, "_judge_ready", "if not o.later.whole:", "if False:"),
     "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.max_count", "> rule.max_count"),
     "what an upgrade noted is left": Mistake(
         operations.Carrier, "dispose", "upgrade_pin.forget(repository, name)", "pass"

@@ -21,9 +21,12 @@ from tidegate.cache.kinds.open_resources import OpenResources
 from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
 from tidegate.engine.resource_key import Key
 from tidegate.snapshots.builders.stream_snapshot import keep_text
+from tidegate.snapshots.history import History
 from tidegate.snapshots.observation import SnapshotMemory
 
 Stored = StreamSnapshot | UnreadableResource
+LATELY = 100
+"""Snapshots that may become final before the one that was the newest is judged again."""
 
 
 class SnapshotIndex(WatchedResources[StreamSnapshot]):
@@ -39,6 +42,8 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Uid of an application, and what its scheduled snapshots are to have noted on them."""
         self.waiting = OpenResources()
         """Those that were accepted, and are neither complete nor given up; imported ones name no application."""
+        self.history = History()
+        """Those that are final."""
 
     def memory(self, key: Key) -> SnapshotMemory:
         """Return what this process remembers of a snapshot."""
@@ -54,14 +59,18 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
     def put(self, resource: Stored) -> bool:
         """Take in a version, as :meth:`WatchedResources.put` does."""
         taken = super().put(resource)
-        if taken and isinstance(resource, StreamSnapshot) and _is_accepted(resource):
-            self.waiting.add(resource.app_key)
+        if taken and isinstance(resource, StreamSnapshot):
+            self.history.add(resource)
+            if _is_accepted(resource):
+                self.waiting.add(resource.app_key)
         return taken
 
     def _take_out(self, key: Key) -> None:
         known = self._known.get(key)
-        if known is not None and _is_accepted(known):
-            self.waiting.take(known.app_key)
+        if known is not None:
+            self.history.take(known)
+            if _is_accepted(known):
+                self.waiting.take(known.app_key)
         super()._take_out(key)
 
     # --- what they have to do with applications ---
@@ -123,7 +132,15 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Return the scheduled snapshots that may have to go because this one is complete, or has failed."""
         if not snapshot.is_final:
             return []
-        return [s.key for s in self.of_app(snapshot.app_key) if s.is_final and is_scheduled(s)]
+        return [s.key for s in self.of_app(snapshot.app_key) if s.is_final and is_scheduled(s) and self._may_go(s)]
+
+    def _may_go(self, snapshot: StreamSnapshot) -> bool:
+        """Return whether a scheduled snapshot may have to go for a later one, and not by the passing of time alone."""
+        later, most = self.history.later(snapshot), retention_of(snapshot).max_count
+        if snapshot.status.phase is SnapshotPhase.FAILED or (most is not None and later.whole_scheduled >= most):
+            return True
+        # While it was the newest, it stayed whatever its age.
+        return 0 < later.whole <= LATELY
 
     def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
         """Return the newest complete snapshot of this very application that is not damaged, None if there is none."""

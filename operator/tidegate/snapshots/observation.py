@@ -13,6 +13,7 @@ from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.process_state import PodProgress
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
+from tidegate.snapshots.history import Later
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.reasons import Reason
 
@@ -66,8 +67,8 @@ class SnapshotObservation:
     """Names of applications that are to start with it and have not yet, sorted."""
     begun_by: tuple[str, ...] = ()
     """Names of applications that start with it, whether they have or not."""
-    siblings: tuple[StreamSnapshot, ...] = ()
-    """The other snapshots of the same application, by its uid."""
+    later: Later = Later()
+    """What was made after it of the same application."""
     waiting: OpenCount = OpenCount()
     """Accepted snapshots that are on their way: of the same application or, if this one is imported, those imported."""
     without_app: OpenCount = OpenCount()

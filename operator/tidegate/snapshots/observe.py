@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
+from tidegate.api.stream_snapshot import StreamSnapshot, snapshot_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
@@ -51,7 +51,7 @@ def observe_snapshot(
         exporting=_find_exporting(own, identity),
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.of(SnapshotIndex).forks(key)),
-        siblings=_siblings(index, snapshot),
+        later=index.of(SnapshotIndex).history.later(snapshot),
         waiting=index.of(SnapshotIndex).waiting.of_app(app_key),
         without_app=_without_app(index, app_key),
         clock_skew=clock_skew,
@@ -72,14 +72,6 @@ def _find_exporting(pods: list[PodRecord], identity: str) -> PodRecord | None:
     prefix = export_pod_prefix(identity)
     named = (pod for pod in pods if pod.role == ROLE_EXPORT and pod.name.startswith(prefix))
     return min((p for p in named if p.name.removeprefix(prefix).isdecimal()), key=lambda p: p.name, default=None)
-
-
-def _siblings(index: Index, snapshot: StreamSnapshot) -> tuple[StreamSnapshot, ...]:
-    owner = owner_uid(snapshot)
-    if not owner:
-        return ()
-    of_app = index.of(SnapshotIndex).of_app(snapshot.app_key)
-    return tuple(other for other in of_app if other is not snapshot and owner_uid(other) == owner)
 
 
 def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:

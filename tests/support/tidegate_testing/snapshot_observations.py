@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
 from tidegate.snapshots.builders.snapshot_pod import storage_of
+from tidegate.snapshots.history import History, Later
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json
@@ -133,6 +135,14 @@ def pod_that_said(*reports: SnapshotReport, disposing: bool = False, exit_code: 
     ended = Exit(exit_code, "Completed" if exit_code == 0 else "Error", message, fields.pop("completion_time", NOW - 5))
     phase = "Succeeded" if exit_code == 0 else "Running"
     return pod(disposing=disposing, phase=phase, running=False, ended=ended, **fields)
+
+
+def later_than(of: StreamSnapshot, others: Iterable[StreamSnapshot]) -> Later:
+    """Return which of the others were made after a snapshot, as the index counts them."""
+    history = History()
+    for other in others:
+        history.add(other)
+    return history.later(of)
 
 
 def status_of(plan: SnapshotPlan) -> StreamSnapshotStatus:

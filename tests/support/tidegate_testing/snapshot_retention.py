@@ -15,7 +15,7 @@ from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, from_json
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import NOW
-from tidegate_testing.snapshot_observations import deleted, observe, ready_snapshot
+from tidegate_testing.snapshot_observations import deleted, later_than, observe, ready_snapshot
 
 _MINUTE = 60.0
 """A second of the tests' clock: no spec says less."""
@@ -53,7 +53,7 @@ def let_go(those: Iterable[Kept], keep: Keep, now: float) -> list[str]:
 
 def _is_deleted(name: str, known: dict[str, StreamSnapshot], now: float) -> bool:
     others = tuple(resource for other, resource in known.items() if other != name)
-    plan = decide_snapshot(observe(known[name], siblings=others), NOW + now * _MINUTE)
+    plan = decide_snapshot(observe(known[name], later=later_than(known[name], others)), NOW + now * _MINUTE)
     return any(action == DeleteSnapshot(known[name]) for action in plan.actions)
 
 

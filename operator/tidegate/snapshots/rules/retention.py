@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
-    StreamSnapshot,
-    is_damaged,
     is_scheduled,
     is_to_be_exported,
     owner_uid,
@@ -88,18 +86,14 @@ def _judge(o: SnapshotObservation, now: float) -> _Judgement:
 
 
 def _judge_failed(o: SnapshotObservation) -> _Judgement:
-    later = any(is_scheduled(s) and s.is_final and _is_later(s, o.snapshot) for s in o.siblings)
-    return _Judgement(messages.FAILED_EARLIER) if later else _Judgement()
+    return _Judgement(messages.FAILED_EARLIER) if o.later.scheduled else _Judgement()
 
 
 def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     rule = retention_of(o.snapshot)
-    # A damaged snapshot does not count.
-    ready = (s for s in o.siblings if s.status.phase is SnapshotPhase.READY and s.is_final and not is_damaged(s))
-    later = [s for s in ready if _is_later(s, o.snapshot)]
-    if not later:
+    if not o.later.whole:
         return _Judgement()  # the newest, whoever asked for it
-    if rule.max_count is not None and sum(1 for s in later if is_scheduled(s)) >= rule.max_count:
+    if rule.max_count is not None and o.later.whole_scheduled >= rule.max_count:
         return _Judgement(messages.too_many(rule.max_count))
     return _judge_age(o, rule.max_age_seconds, now)
 
@@ -114,12 +108,3 @@ def _judge_age(o: SnapshotObservation, max_age: int | None, now: float) -> _Judg
     if abs(o.clock_skew) > LARGEST_SKEW:
         return _Judgement(again_after=DISAGREEMENT_PAUSE)
     return _Judgement(messages.too_old(max_age))
-
-
-def _is_later(one: StreamSnapshot, other: StreamSnapshot) -> bool:
-    return _order(one) > _order(other)
-
-
-def _order(snapshot: StreamSnapshot) -> tuple[float, str]:
-    created = snapshot.metadata.creation_timestamp
-    return (created.timestamp() if created is not None else 0.0, snapshot.metadata.name)

@@ -14,7 +14,7 @@ from tidegate.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing.observations import NOW, app_with, launched
-from tidegate_testing.snapshot_observations import APP, TIME, ready_snapshot, snapshot
+from tidegate_testing.snapshot_observations import APP, TIME, later_than, ready_snapshot, snapshot
 from tidegate_testing.snapshot_observations import observe as observe_one
 
 DAY = 86400.0
@@ -40,7 +40,7 @@ def made(days_ago: float, keep: str | None = KEEP_TWO, *, failed: bool = False) 
 
 
 def among(of: StreamSnapshot, *others: StreamSnapshot, **around: Any) -> SnapshotObservation:
-    return observe_one(of, siblings=others, **around)
+    return observe_one(of, later=later_than(of, others), **around)
 
 
 def goes(o: SnapshotObservation, now: float = NOW) -> bool:

@@ -316,7 +316,7 @@ async def test_what_the_application_says_is_noted() -> None:
 
 
 async def test_one_that_is_complete_has_the_others_looked_at() -> None:
-    world = World()
+    world = World(snapshot(creation_timestamp=TIME))
     world.runs()
     await world.check()
     assert world.beside == []
