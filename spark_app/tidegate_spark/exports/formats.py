@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, export_format
 from tidegate_spark.exports.errors import ExportError, UnsuitableFormatError
-from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE
+from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE, quoted
 
 JSON_LINES, CSV, PARQUET = EXPORT_FORMATS
 SUFFIXES = {JSON_LINES: "jsonl", CSV: "csv", PARQUET: "parquet"}
@@ -93,7 +93,7 @@ def portable(rows: DataFrame) -> DataFrame:
         if column.name == PARTITION or _says_nothing(column.dataType):
             continue
         wanted = _with_names(column.dataType)
-        found = F.col(f"`{column.name}`")
+        found = F.col(quoted(column.name))
         kept.append((found if wanted == column.dataType else found.cast(wanted)).alias(column.name))
     return rows.select(*kept)
 
@@ -104,10 +104,10 @@ def in_order(rows: DataFrame, kind: str) -> DataFrame:
     if kind == TIMERS:
         names = ["key", "expiration_timestamp_ms"]
     types = {name: rows.schema[name].dataType for name in names}
-    order = [F.col(f"`{name}`").asc_nulls_first() for name in names if not _has(types[name], MapType)]
+    order = [F.col(quoted(name)).asc_nulls_first() for name in names if not _has(types[name], MapType)]
     if any(_has(each, MapType, FloatType, DoubleType) for each in types.values()):
         # Numbers that are equal may be written otherwise (0.0 and -0.0), and maps have no order at all.
-        whole = F.struct(*(rebuilt(F.col(f"`{name}`"), types[name]).alias(name) for name in names))
+        whole = F.struct(*(rebuilt(F.col(quoted(name)), types[name]).alias(name) for name in names))
         order.append(F.to_json(whole, IN_JSON).asc())
     return rows.repartition(1).sortWithinPartitions(*order)
 
@@ -225,7 +225,7 @@ def _leaves(rows: DataFrame) -> list[_Leaf]:
 
 def _leaves_of(schema: StructType) -> Iterator[_Leaf]:
     for column in schema.fields:
-        whole = F.col(f"`{column.name}`")
+        whole = F.col(quoted(column.name))
         if not isinstance(column.dataType, StructType):
             yield _Leaf(column.name, whole, column.dataType)
             continue
@@ -262,7 +262,7 @@ def _from_text(column: StructField) -> Column:
 
 
 def _value_of(name: str, of: DataType) -> Column:
-    found = F.col(f"`{name}`")
+    found = F.col(quoted(name))
     if _is_nested(of):
         return F.from_json(found, of, {**_TIMES, "mode": "FAILFAST"})  # type: ignore[arg-type] # any type is taken
     if isinstance(of, BinaryType):

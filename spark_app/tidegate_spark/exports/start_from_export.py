@@ -20,7 +20,7 @@ from tidegate_spark.contract.protocol import EXPORT_VARIABLE
 from tidegate_spark.exports import formats, messages, source_offsets, use
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
-from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
+from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state, quoted
 from tidegate_spark.exports.use import Part
 from tidegate_spark.process.faults.foreign_text import first_line
 
@@ -58,17 +58,19 @@ def initial_state(
     for table in tables:
         if table.name.lower() in taken:
             raise ExportError(
-                f"state variable {table.name!r} of query {of!r} is called as a column of the key is: read both with "
-                "exported_state(), and put them together under other names"
+                f"state variable {table.name!r} of query {of!r} is called as a column of the key, or another variable, "
+                "is (to Spark capitals make no difference): read both with exported_state(), and put them together "
+                "under other names"
             )
+        taken.add(table.name.lower())
     parts = [_by_key(opened.rows(table), table, at) for table in tables]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part, allowMissingColumns=True)
-    state = [F.first(F.col(f"`{table.name}`"), ignorenulls=True).alias(table.name) for table in tables]
+    state = [F.first(F.col(quoted(table.name)), ignorenulls=True).alias(table.name) for table in tables]
     together = whole.groupBy("key").agg(*state)
     return together.select(
-        *(F.col("key").getField(name).alias(name) for name in keys), *(F.col(f"`{table.name}`") for table in tables)
+        *(F.col("key").getField(name).alias(name) for name in keys), *(F.col(quoted(table.name)) for table in tables)
     )
 
 

@@ -7,6 +7,7 @@ as JSON.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,8 +54,14 @@ class Table:
 
 def plain(name: str) -> str:
     """Return a name as part of a file's, another one for each."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else f"~{ord(c):x}" for c in name)
-    return kept or "~"
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else f"~{ord(c):x}." for c in name)
+    # The number of a character ends where no digit of it can follow, or with a dot.
+    return re.sub(r"\.(?![0-9a-f])", "", kept) or "~"
+
+
+def quoted(name: str) -> str:
+    """Return how Spark's expressions refer to a column of this name, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def has_named_state(operator_name: str) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tidegate_spark.exports import formats, state_reader
-from tidegate_spark.exports.tables import Table, tables_of
+from tidegate_spark.exports.tables import Table, quoted, tables_of
 from tidegate_spark.inspect.checkpoint_logs import At, Files, has_state
 from tidegate_spark.inspect.conditions import NOT_NULL, NULL, Condition, Path, key_leaves
 
@@ -79,7 +79,7 @@ def fulfilling(rows: DataFrame, conditions: Iterable[Condition]) -> DataFrame:
 def as_texts(rows: DataFrame, *before: Column) -> DataFrame:
     """Return each row as two texts, its key and the rest of it as JSON; null if there is none. ``before``: in front."""
     types = {field.name: field.dataType for field in rows.schema.fields}
-    whole = {name: formats.rebuilt(F.col(f"`{name}`"), of).alias(name) for name, of in types.items()}
+    whole = {name: formats.rebuilt(F.col(quoted(name)), of).alias(name) for name, of in types.items()}
     rest = [column for name, column in whole.items() if name != _KEY]
     nothing = F.lit(None).cast("string")
     key = F.to_json(whole[_KEY], formats.IN_JSON) if _KEY in whole else nothing
@@ -104,7 +104,7 @@ def with_window(rows: DataFrame, path: Path, watermark_ms: int) -> DataFrame:
     window, (_, end) = _at(path), window_columns(path)
     closed = end <= watermark_ms if watermark_ms else F.lit(None).cast("boolean")
     start, stop = window.getField("start").alias("window_start"), window.getField("end").alias("window_end")
-    return rows.select(start, stop, closed.alias("closed"), *(F.col(f"`{name}`") for name in rows.columns))
+    return rows.select(start, stop, closed.alias("closed"), *(F.col(quoted(name)) for name in rows.columns))
 
 
 def _column_of(condition: Condition) -> Column:
@@ -129,7 +129,7 @@ def _column_of(condition: Condition) -> Column:
 
 
 def _at(path: Path) -> Column:
-    column = F.col(f"`{path[0].replace('`', '``')}`")
+    column = F.col(quoted(path[0]))
     for name in path[1:]:
         column = column.getField(name)
     return column

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate_spark.contract.snapshot_protocol import StateChoice
 from tidegate_spark.exports.errors import ExportError, StateNotFoundError
-from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, plain, tables_of
+from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, plain, quoted, tables_of
 
 VARIABLES = [
     {"stateName": "total", "stateVariableType": "ValueState", "ttlEnabled": True},
@@ -82,8 +82,18 @@ def test_a_choice_of_nothing_is_refused_with_what_there_is() -> None:
 
 
 @given(st.text(max_size=6), st.text(max_size=6))
+@example("~7", "\u07e7")
+@example("a b", "a\u020b")
 def test_files_have_names_of_their_own_that_hide_from_nobody(one: str, other: str) -> None:
     assert (plain(one) == plain(other)) == (one == other)
     name = Table(0, "o", one, "value").file("main", "jsonl").rpartition("/")[2]
     assert not name.startswith(("_", "."))
+    assert plain("by kind") == "by~20kind"
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~.")
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"), [("total", "`total`"), ("by kind", "`by kind`"), ("a.`b`", "`a.``b```")]
+)
+def test_a_column_is_referred_to_by_its_whole_name(name: str, reference: str) -> None:
+    assert quoted(name) == reference
