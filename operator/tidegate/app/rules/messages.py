@@ -321,6 +321,10 @@ UNCHANGED = "No snapshot was taken: the newest one has all batches."
 NOT_STARTED = "No snapshot was taken: the application has never run, as far as its status says."
 
 
+def snapshot_there(name: str) -> str:
+    return f"No snapshot was taken: {name} is there already."
+
+
 def snapshot_in_progress(name: str) -> str:
     return f"StreamSnapshot {name} is not complete yet; the next one follows it."
 

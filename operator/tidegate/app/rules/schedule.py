@@ -91,6 +91,10 @@ def _at_a_time(
     assert decision.status is not None
     if not has_launched(o.app.status):
         return _dealt_with(decision, slot, messages.NOT_STARTED)
+    name = scheduled_name(o.app.metadata.name, slot)
+    if any(s.metadata.name == name and owner_uid(s) == o.app.metadata.uid for s in o.snapshots):
+        # Somebody's own by now, or on its way out: it would be found there again and again.
+        return _dealt_with(decision, slot, messages.snapshot_there(name))
     if is_unchanged(o):
         return _dealt_with(decision, slot, messages.UNCHANGED)
     waits_for = next((s for s in _own(o) if not s.is_final), None)
@@ -100,7 +104,7 @@ def _at_a_time(
         return ScheduleDecision(
             msgspec.structs.replace(decision.status, message=message), wake_after=decision.wake_after
         )
-    name, refusal = scheduled_name(o.app.metadata.name, slot), o.memory.snapshot_refusal
+    refusal = o.memory.snapshot_refusal
     if refusal is not None and refusal.name == name:
         left = time_left(refusal.at, REFUSED_PAUSE, now)
         if left:

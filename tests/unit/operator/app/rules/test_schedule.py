@@ -121,6 +121,18 @@ def test_others_that_are_not_complete_are_not_waited_for(other: StreamSnapshot) 
     assert names(observe(app(), snapshots=(other,))) == ["orders-20270115-0800"]
 
 
+@pytest.mark.parametrize("goes", [False, True], ids=["somebody's own", "on its way out"])
+def test_a_time_whose_snapshot_is_there_under_its_name_is_dealt_with(goes: bool) -> None:
+    there = scheduled(NOW, status=final())
+    metadata = msgspec.structs.replace(
+        there.metadata, labels={} if not goes else there.metadata.labels, deletion_timestamp=at(NOW) if goes else None
+    )
+    o = observe(app(), snapshots=(msgspec.structs.replace(there, metadata=metadata),))
+    assert names(o) == []
+    assert status_after(o).last_schedule_time == at(NOW)
+    assert "orders-20270115-0800 is there already" in status_after(o).message
+
+
 def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     newest = ready_snapshot()  # after batch 7 of main, in lineage 1
     suspended = app(queries=(QueryStatus(name="main", batch_id=7),))
