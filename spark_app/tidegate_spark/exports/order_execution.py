@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,9 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PREFIX = "export-"
+"""Of the directory in which an export works."""
 
 log = logging.getLogger("tidegate")
 
@@ -43,7 +47,10 @@ def carry_out(repository: SnapshotRepository, order: ExportOrder, copiers: Copie
             f"the image has no {error.name or 'PySpark'}: name one of Spark in spec.export.image"
         ) from error
     directory = Environment.read(os.environ).work_directory
-    with tempfile.TemporaryDirectory(prefix="export-", dir=directory) as work:
+    # What a killed process left has the size of the state, and the disk is the pod's: it has one export at a time.
+    for left in Path(directory).glob(f"{_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=directory) as work:
         made = Exporter(repository, order, lambda: start_spark(order, Path(work)), Path(work), copiers).run()
     found = made.manifest
     log.info("exported %d rows, %d bytes to %s", found.rows, found.bytes, made.uri, extra={"action": "export"})

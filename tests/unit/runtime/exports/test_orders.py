@@ -8,7 +8,7 @@ import pytest
 from tidegate_spark.contract.protocol import EXIT_OK, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.exports import checkpoint_copy, errors, use
+from tidegate_spark.exports import checkpoint_copy, errors, job, order_execution, use
 from tidegate_spark.exports.export_guard import refusal_of
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
 from tidegate_spark.exports.use import Part, Uses
@@ -138,6 +138,26 @@ def test_files_come_as_they_were_published_or_not_at_all(tmp_path: Path) -> None
         fetched(b"ab", "state/0/0/4.zip", tmp_path)
     with pytest.raises(SnapshotError, match="is no path of a checkpoint"):
         fetched(b"abc", "../outside", tmp_path)
+
+
+def test_what_a_killed_attempt_left_on_the_disk_goes_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "export-killed" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "others").mkdir()
+    there: list[str] = []
+
+    def run(exporter: job.Exporter) -> job.Made:
+        there.extend(sorted(path.name for path in tmp_path.iterdir()))
+        raise errors.StateNotFoundError("no such state")
+
+    monkeypatch.setenv("TIDEGATE_WORK_DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(job.Exporter, "run", run)
+    with pytest.raises(errors.StateNotFoundError):
+        order_execution.carry_out(Scene().repository(), ORDER, Copiers(1))
+    assert len(there) == 2
+    assert "export-killed" not in there
+    assert [path.name for path in tmp_path.iterdir()] == ["others"]
 
 
 # --- what keeps a query from beginning with nothing ---
