@@ -119,6 +119,8 @@ class SnapshotMetrics:
             complete = (after.status.ready_time.timestamp(), size_of(after.status))
             self._ready.setdefault(after.app_key, {})[after.key] = complete
             self._show_newest(after.app_key)
+        else:
+            self._forget_ready(after.app_key, after.key)
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
             ready = after.status.condition("Ready")
             reason = ready.reason if ready is not None else ""
@@ -152,8 +154,8 @@ class SnapshotMetrics:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
         was_last = self._leave(key)
-        if group is not None and self._ready.get(group[:2], {}).pop(key, None) is not None:
-            self._show_newest(group[:2])
+        if group is not None:
+            self._forget_ready(group[:2], key)
         if group is None or not was_last:
             return
         for reason in self._reasons.pop(group[:2], ()):
@@ -169,6 +171,10 @@ class SnapshotMetrics:
             self._with_pods.remove(group[:2])
             for metric in (self._pod_seconds, self._pod_copied, self._pod_shared):
                 metric.remove(*group[:2])
+
+    def _forget_ready(self, app: Key, key: Key) -> None:
+        if self._ready.get(app, {}).pop(key, None) is not None:
+            self._show_newest(app)
 
     def _show_newest(self, app: Key) -> None:
         size: int | None = None

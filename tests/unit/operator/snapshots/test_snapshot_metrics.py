@@ -5,7 +5,7 @@ import datetime
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate.snapshots.rules.status import human_size
 from tidegate_testing.snapshot_observations import ready_snapshot
@@ -93,3 +93,16 @@ def test_an_empty_one_has_a_size_of_0() -> None:
     registry, snapshot = CollectorRegistry(), complete("nightly", 1, 0)
     SnapshotMetrics(registry).show(snapshot, snapshot)
     assert 'tidegate_snapshots_newest_bytes{app="orders",namespace="shop"} 0.0' in shown(registry)
+
+
+def test_a_damaged_one_is_not_the_newest_until_it_is_found_whole_again() -> None:
+    registry, of_app = CollectorRegistry(), '{app="orders",namespace="shop"}'
+    metrics, first, second = SnapshotMetrics(registry), complete("first", 1, 4096), complete("second", 2, 1024)
+    damaged = msgspec.structs.replace(second, status=msgspec.structs.replace(second.status, phase=SnapshotPhase.FAILED))
+    for before, after, size in ((second, second, 1024), (second, damaged, 4096), (damaged, second, 1024)):
+        metrics.show(first, first)
+        metrics.show(before, after)
+        assert f"tidegate_snapshots_newest_bytes{of_app} {size}.0" in shown(registry)
+    metrics.forget(first.key)
+    metrics.show(second, damaged)
+    assert "tidegate_snapshots_newest_timestamp_seconds{" not in shown(registry)
