@@ -6,9 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from tidegate.api.spec import Resources, ScratchVolume
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
 from tidegate.pods.builders import pod_parts
 from tidegate.pods.builders.cpu_limits import limited_as_driver
@@ -21,6 +25,7 @@ from tidegate.snapshots.builders.snapshot_pod import build_errand, remembered_ap
 from tidegate_spark.contract.protocol import ROLE_EXPORT
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
 
+_DISK = "ephemeral-storage"
 _STATE_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.")
 """How Spark settings begin without which state may not be read that was written with them."""
 
@@ -82,7 +87,28 @@ def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platfor
     errand = dataclasses.replace(
         errand, role=ROLE_EXPORT, container=EXPORT_CONTAINER, spark=spark, made_of=hash_of_export(snapshot, of)
     )
-    return build_storage_pod(of, errand, platform)
+    return build_storage_pod(_with_disk(of, asked.resources), errand, platform)
+
+
+def _with_disk(app: StreamingApp, resources: Resources) -> StreamingApp:
+    """Return the application with a volume for work that holds what the export asks for, if that is more.
+
+    The application's may be gone, and each of its executors has a part of the state that one export has as a whole.
+    """
+    scratch = app.spec.scratch
+    size = scratch.work.size_limit
+    for wanted in (resources.requests.get(_DISK), resources.limits.get(_DISK)):
+        if wanted is not None and _is_more(wanted, size):
+            size = wanted
+    scratch = msgspec.structs.replace(scratch, work=ScratchVolume(size_limit=size))
+    return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, scratch=scratch))
+
+
+def _is_more(size: str | int, known: str | int) -> bool:
+    try:
+        return parse_quantity(_DISK, size) > parse_quantity(_DISK, known)
+    except SpecError:
+        return False  # the API server says which is no quantity
 
 
 def hash_of_export(snapshot: StreamSnapshot, app: StreamingApp) -> str:

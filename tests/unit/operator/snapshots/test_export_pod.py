@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.api.spec import Resources
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.snapshots.builders.export_pod import build_export_pod, build_order, image_of
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
@@ -69,6 +70,28 @@ def test_it_is_a_bounded_pod_with_the_image_that_wrote_the_state_and_the_runtime
     assert {RUNTIME_DIRECTORY, "/tmp"} <= mounted
     named = {volume["name"] for volume in spec["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} <= named
+
+
+def disk_of(pod: dict[str, Any]) -> str:
+    (volume,) = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "work"]
+    return str(volume["emptyDir"]["sizeLimit"])
+
+
+@pytest.mark.parametrize("app", [APP, None], ids=["of an application", "whose application is gone"])
+@pytest.mark.parametrize(
+    ("resources", "disk"),
+    [
+        ({}, "50Gi"),
+        ({"requests": {"ephemeral-storage": "300Gi"}}, "300Gi"),
+        ({"limits": {"ephemeral-storage": "250Gi"}, "requests": {"ephemeral-storage": "60Gi"}}, "250Gi"),
+        ({"requests": {"ephemeral-storage": "5Gi"}}, "50Gi"),
+    ],
+)
+def test_its_volume_holds_as_much_as_is_asked_for_and_as_the_applications_at_least(
+    app: StreamingApp | None, resources: dict[str, Any], disk: str
+) -> None:
+    of = asked(resources=Resources(**resources))
+    assert disk_of(build_export_pod(of, app, PLATFORM)) == disk
 
 
 def test_it_reaches_the_storage_as_the_application_does_and_brings_nothing_else_of_it() -> None:
