@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.exports import formats, parquet_footer, state_reader
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
-from tidegate_spark.exports.errors import ExportExistsError, StateUnreadableError, UnsuitableFormatError
+from tidegate_spark.exports.errors import ExportError, ExportExistsError, StateUnreadableError, UnsuitableFormatError
 from tidegate_spark.exports.manifest import (
     EXPORT_PREFIX,
     MANIFEST_FILE,
@@ -29,6 +29,7 @@ from tidegate_spark.exports.manifest import (
     ExportedQuery,
     ExportedTable,
     ExportManifest,
+    parse,
 )
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.process.faults.foreign_text import last_cause
@@ -85,10 +86,31 @@ class Exporter:
         plan = self._plan(made)
         check_choices(plan, self.order.states)
         wanted = {query: chosen(tables, query, self.order.states) for query, tables in plan.items()}
-        written = self._write_all(made, wanted)
-        return self._publish(made, written)
+        return self._find(made, wanted) or self._publish(made, self._write_all(made, wanted))
 
     # --- what there is ---
+
+    def _find(self, made: Manifest, wanted: Mapping[str, list[Table]]) -> Made | None:
+        """Return the export if it is complete, None if it is to be made: files of it may be gone.
+
+        Raises:
+            ExportExistsError: the export of this id is another one, whose files must not be written over.
+        """
+        found = self.repository.store.get(self._key(MANIFEST_FILE))
+        if found is None:
+            return None
+        try:
+            known = parse(found[0], self._key(MANIFEST_FILE))
+            is_this = (known.snapshot, export_format(known.format)) == (made.id, export_format(self.order.format))
+        except (ExportError, ValueError) as error:
+            raise ExportExistsError(f"{_exists(self._key(MANIFEST_FILE))} ({error})") from error
+        tables = {(query, table.operator, table.name) for query, of in wanted.items() for table in of}
+        if not is_this or tables != {(table.query, table.operator, table.name) for table in known.tables}:
+            raise ExportExistsError(_exists(self._key(MANIFEST_FILE)))
+        there = {entry.key: entry.size for entry in self.repository.store.list(self._key() + "/")}
+        if any(there.get(self._key(table.file)) != table.bytes for table in known.tables):
+            return None
+        return self._made(known, found[0])
 
     def _plan(self, made: Manifest) -> dict[str, list[Table]]:
         """Return the tables of each query, by what its checkpoint says without its state."""
@@ -195,10 +217,16 @@ class Exporter:
             found = self.repository.store.get(key)
             # It may be that of an earlier attempt.
             if found is None or found[0] != body:
-                raise ExportExistsError(f"{key} is of another export; take another number for spec.export.nonce")
-        return Made(
-            complete, f"s3://{self.repository.store.bucket}/{key}", f"sha256:{hashlib.sha256(body).hexdigest()}"
-        )
+                raise ExportExistsError(_exists(key))
+        return self._made(complete, body)
+
+    def _made(self, complete: ExportManifest, body: bytes) -> Made:
+        uri = f"s3://{self.repository.store.bucket}/{self._key(MANIFEST_FILE)}"
+        return Made(complete, uri, f"sha256:{hashlib.sha256(body).hexdigest()}")
+
+
+def _exists(key: str) -> str:
+    return f"{key} is of another export; take another number for spec.export.nonce"
 
 
 def _silent(copiers: Copiers) -> Copiers:

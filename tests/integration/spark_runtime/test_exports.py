@@ -183,6 +183,7 @@ def test_an_export_that_was_interrupted_is_made_again_and_another_one_keeps_off(
 ) -> None:
     del exported
     before = snapshot.files("first-CSV")
+    snapshot.store.delete([snapshot.repository.key("exports", "first-CSV", "manifest.json")])
     snapshot.export(spark, tmp_path, "first-CSV", "CSV")
     assert snapshot.files("first-CSV") == before
     with pytest.raises(ExportExistsError, match=r"spec\.export\.nonce"):
