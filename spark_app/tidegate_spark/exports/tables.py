@@ -6,6 +6,7 @@ as JSON.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,8 @@ TIMERS_NAME = "$timers"
 _KINDS = {"ValueState": VALUE, "ListState": LIST, "MapState": MAP}
 _TIMER_TYPE = "TimerState"
 _JOIN = "symmetricHashJoin"
+_LONGEST = 160
+"""Characters of a name in that of a file: stores on plain disks take 255 bytes, and a store's keys have an end, too."""
 _NAMED = "transformWithState"
 """How the names begin of Spark's operators whose state is of variables with names."""
 
@@ -56,7 +59,11 @@ def plain(name: str) -> str:
     """Return a name as part of a file's, another one for each."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else f"~{ord(c):x}." for c in name)
     # The number of a character ends where no digit of it can follow, or with a dot.
-    return re.sub(r"\.(?![0-9a-f])", "", kept) or "~"
+    kept = re.sub(r"\.(?![0-9a-f])", "", kept) or "~"
+    if len(kept) <= _LONGEST:
+        return kept
+    # Two of these are at no other place in a name.
+    return f"{kept[:_LONGEST]}~~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def quoted(name: str) -> str:

@@ -89,6 +89,9 @@ def test_files_have_names_of_their_own_that_hide_from_nobody(one: str, other: st
     name = Table(0, "o", one, "value").file("main", "jsonl").rpartition("/")[2]
     assert not name.startswith(("_", "."))
     assert plain("by kind") == "by~20kind"
+    long, longer = plain("状" * 150 + one), plain("状" * 150 + other)  # stores on plain disks take 255 bytes
+    assert max(len(long), len(longer)) < 200
+    assert (long == longer) == (one == other)
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~.")
 
 
