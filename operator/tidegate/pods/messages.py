@@ -16,6 +16,13 @@ SET_BY_CREDENTIALS = "storage.credentialsSecretRef sets it; leave one of the two
 PATH_PREFIXED = "Tidegate puts its own path in front of yours; give it as a value, not from elsewhere"
 
 
+def image_of_import(named: str) -> str:
+    return (
+        "an imported snapshot has to be exported in an image that is named here, because anybody who can write to its "
+        f"bucket may have written its manifest, which says {named}"
+    )
+
+
 def configuration_too_long(size: int, longest: int) -> str:
     return (
         f"with it the configuration of a launch has {size:,} bytes, and a Secret takes {longest:,}; put what is "

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidegate.api.spec import Resources, ScratchVolume
-from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
@@ -31,11 +31,14 @@ _STATE_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.")
 
 
 def image_of(snapshot: StreamSnapshot, app: StreamingApp | None) -> str:
-    """Return the image that an export runs in, empty if none is known.
+    """Return the image that an export runs in, empty if none is known, or none may run.
 
-    The one that wrote the state comes before the one that the application has by now.
+    The one that wrote the state comes before the one that the application has by now. Of an imported snapshot only the
+    manifest tells that one, and whoever can write to its bucket writes that.
     """
     asked = snapshot.spec.export.image if snapshot.spec.export is not None else ""
+    if is_imported(snapshot):
+        return asked
     return asked or snapshot.status.image or (app.spec.application.image if app is not None else "")
 
 
@@ -48,7 +51,8 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
     """
     asked = _asked(snapshot)
     if not image_of(snapshot, app):
-        raise SpecError("spec.export.image", messages.IMAGE_UNKNOWN)
+        named = snapshot.status.image
+        raise SpecError("spec.export.image", messages.image_of_import(named) if named else messages.IMAGE_UNKNOWN)
     identity = snapshot_id(snapshot.metadata)
     try:
         heap = split_memory("driver", asked.resources.memory, {}).heap_mib

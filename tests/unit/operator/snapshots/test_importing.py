@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from tidegate.api.stream_snapshot import (
+    ExportPhase,
+    ExportSpec,
     ImportStorage,
     SnapshotApp,
     SnapshotPhase,
@@ -185,3 +187,24 @@ def test_the_policy_of_one_that_got_by_is_not_obeyed() -> None:
     )
     _, orders, _ = contents(decide_snapshot(observe(deleted(found)), NOW))
     assert orders.dispose == ()
+
+
+def asking_for_an_export(image: str = "") -> StreamSnapshot:
+    found = complete()
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, export=ExportSpec(image=image)))
+
+
+def test_the_image_that_its_manifest_names_runs_nowhere() -> None:
+    plan = decide_snapshot(observe(asking_for_an_export()), NOW)
+    assert "CreateSnapshotPod" not in kinds(plan)
+    export = status_of(plan).export
+    assert export is not None
+    assert export.phase is ExportPhase.FAILED
+    assert "spec.export.image" in export.message
+    assert "shop/orders:7" in export.message  # what it says, for who wants to name it
+
+
+def test_with_an_image_of_the_importers_choice_it_is_exported_where_it_is() -> None:
+    config, orders, manifest = contents(decide_snapshot(observe(asking_for_an_export("streams/spark:4")), NOW))
+    assert manifest["spec"]["containers"][0]["image"] == "streams/spark:4"
+    assert (config.storage.uri, orders.export[0].snapshot) == ("s3://far/apps/shop/orders", "weekly-99887766")
