@@ -27,6 +27,12 @@ FIRST: dict[str, Said] = {
     "noted": Said("NotesDamaged", ("names/unnamed-1.json", ".queryName(")),
 }
 """Of applications that never ran."""
+ODD_STORES = {
+    "throttling": Said("StorageThrottled", ("spec.storage.uri", "SlowDown (HTTP 503)")),
+    "expired": Said("CredentialsExpired", ("spec.storage.credentialsSecretRef",)),
+    "careless": Said("StorageUnsuitable", ("ignores If-None-Match and If-Match",)),
+}
+"""By what is odd about the store, which tests/e2e/scripts/odd_store.py is told."""
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +61,43 @@ def test_an_application_says_what_it_finds_in_a_storage_that_it_cannot_start_wit
     assert {app: without_logs(contents(world, app)) for app in before} == before
     assert world.operator_crashes() == []
     world.delete_apps(namespace)
+
+
+def odd_store(world: World, way: str) -> dict[str, Any]:
+    """Return a pod with such a store."""
+    container = {
+        "name": "store",
+        "image": world.environment.image_spark,
+        "command": ["python3", "/opt/scripts/odd_store.py", way],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "scripts", "mountPath": "/opt/scripts"}],
+    }
+    spec = {
+        "volumes": [{"name": "scripts", "configMap": {"name": "scripts"}}],
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+        "terminationGracePeriodSeconds": 1,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": way, "namespace": NAMESPACE}, "spec": spec}
+
+
+def test_a_store_that_does_not_do_what_it_is_asked_is_named_with_what_it_lacks(world: World, namespace: str) -> None:
+    for way in ODD_STORES:
+        world.kubectl.apply(odd_store(world, way))
+    for way in ODD_STORES:
+
+        def address(pod: str = way) -> str:
+            found = world.kubectl.get("pod", pod, namespace)
+            assert found is not None
+            assert found["status"].get("phase") == "Running", found["status"]
+            return str(found["status"]["podIP"])
+
+        endpoint = f"http://{wait_for(f'the store that is {way}', address, GENEROUS)}:9000"
+        storage = {**world.storage, "endpoint": endpoint}
+        world.kubectl.apply(world.app(way, namespace, main="script:counting.py", spec={"storage": storage}))
+    await_reasons(world, namespace, ODD_STORES, timeout=GENEROUS)
+    world.delete_apps(namespace)
+    world.kubectl.run("delete", "pods", *ODD_STORES, "-n", namespace)
 
 
 def contents(world: World, app: str) -> dict[str, bytes]:
@@ -142,8 +185,8 @@ def test_a_storage_without_what_the_application_committed_is_not_continued_with(
     moved.remove(moved.root)
     moved.says("StorageEmpty", "has no state of this application", "is not started empty")
     moved.give_back()
-    moved.remove("/_metadata/")
-    moved.says("CheckpointFileMissing", f"nothing is below lineages/1/{QUERY}/state/0/_metadata/")
+    moved.remove("/state/")
+    moved.says("CheckpointFileMissing", f"nothing is below lineages/1/{QUERY}/state/0/")
     moved.give_back()
     moved.remove(f"/{QUERY}/metadata")
     moved.says("CheckpointFileMissing", "the metadata file is missing")
@@ -155,7 +198,7 @@ def test_a_storage_without_what_the_application_committed_is_not_continued_with(
 def test_a_lineage_that_is_to_start_with_nothing_is_not_started_where_there_is_something(moved: Moved) -> None:
     moved.runs_beyond(-1)
     put(moved.world, NAME, f"lineages/2/{QUERY}/metadata", {"id": "of-somebody"})
-    moved.patch(upgrade={"mode": "Stateless"}, restartNonce="without-state")
+    moved.patch(upgrade={"mode": "Stateless"}, restartNonce=1)
     await_reasons(
         moved.world,
         NAMESPACE,
@@ -177,5 +220,31 @@ def test_a_driver_whose_fence_was_taken_says_that_it_runs_elsewhere_and_continue
     put(moved.world, NAME, "fence.json", fence)
     await_reasons(moved.world, NAMESPACE, {NAME: Said("Fenced", (f"A driver of epoch {fence['epoch']}",))}, GENEROUS)
     assert moved.world.get_app(NAME, NAMESPACE)["status"]["phase"] == "Failed"
-    moved.patch(restartNonce="by-hand")
+    moved.patch(restartNonce=2)
     moved.runs_beyond(status["batch"])
+
+
+def test_a_fork_of_a_snapshot_whose_files_are_gone_says_so_and_starts_nothing(moved: Moved) -> None:
+    world = moved.world
+    moved.runs_beyond(0)
+    metadata = {"name": "emptied", "namespace": NAMESPACE}
+    snapshot = {"appRef": {"name": NAME}, "deletionPolicy": "Retain"}
+    world.kubectl.apply(
+        {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": snapshot}
+    )
+
+    def is_ready() -> bool:
+        found = world.kubectl.get("snap", "emptied", NAMESPACE)
+        assert found is not None
+        assert world.kubectl.condition(found, "Ready").get("status") == "True", found.get("status")
+        return True
+
+    wait_for("the snapshot", is_ready, GENEROUS)
+    manifests = [key for key in world.keys(NAME, NAMESPACE) if "/snapshots/" in key and "catalog" not in key]
+    assert manifests
+    for key in manifests:
+        world.s3.delete_object(Bucket=world.bucket, Key=key)
+    fork = {"startFrom": {"snapshotRef": {"name": "emptied"}}}
+    world.kubectl.apply(world.app("fork", NAMESPACE, main="script:counting.py", spec=fork))
+    await_reasons(world, NAMESPACE, {"fork": Said("SnapshotUnusable", ("snapshot",))}, GENEROUS)
+    assert [key for key in world.keys("fork", NAMESPACE) if "/lineages/" in key] == []

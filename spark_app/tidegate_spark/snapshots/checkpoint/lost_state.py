@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
-from tidegate_spark.snapshots.checkpoint.checkpoint import METADATA_DIRECTORY, Checkpoint, MissingFileError
+from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, read_commit
 from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim.known_batches import is_there
@@ -52,5 +52,5 @@ def _missing(client: S3Client, place: Storage, checkpoint: str) -> str:
         ids = read_commit(Checkpoint(listing, read), newest).ids if newest >= 0 else None
     except SnapshotError:
         return ""  # of a format that is not known: it says nothing
-    described = (f"{checkpoint}/state/{operator}/{METADATA_DIRECTORY}/" for operator in sorted(ids or ()))
-    return next((path for path in described if not is_there(client, place, path)), "")
+    named = (f"{checkpoint}/state/{operator}/" for operator in sorted(ids or ()))
+    return next((path for path in named if not is_there(client, place, path)), "")

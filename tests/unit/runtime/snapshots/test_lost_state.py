@@ -20,15 +20,15 @@ def lost(objects: dict[str, bytes], lineage: int = 1) -> str:
     return first_lost(client, PLACE, lineage)
 
 
-def described(*operators: int, lineage: int = 1) -> dict[str, bytes]:
-    return {f"{lineage}/counts/state/{operator}/_metadata/metadata": b"v1" for operator in operators}
+def state_of(*operators: int) -> dict[str, bytes]:
+    return {f"1/counts/state/{operator}/0/7_ab.changelog": b"" for operator in operators}
 
 
 def test_state_that_the_newest_commit_names_and_that_is_gone_is_lost() -> None:
     logs = {"1/counts/commits/9": STATELESS, "1/counts/commits/10": STATEFUL, "1/counts/offsets/11": b"v1"}
-    assert lost(logs) == "lineages/1/counts/state/0/_metadata/"
-    assert lost({**logs, **described(0)}) == "lineages/1/counts/state/1/_metadata/"
-    assert lost({**logs, **described(0, 1)}) == ""
+    assert lost(logs) == "lineages/1/counts/state/0/"
+    assert lost({**logs, **state_of(0)}) == "lineages/1/counts/state/1/"
+    assert lost({**logs, **state_of(0, 1)}) == ""
 
 
 @pytest.mark.parametrize("commit", [STATELESS, FORMAT_1, b"v9\n{}", b"", b"v2\n[]"])
@@ -42,5 +42,5 @@ def test_another_lineage_and_a_query_without_a_commit_say_nothing() -> None:
 
 
 def test_each_query_of_the_lineage_is_looked_at() -> None:
-    whole = {"1/counts/commits/10": STATEFUL, **described(0, 1)}
-    assert lost({**whole, "1/sums/commits/2": STATEFUL}) == "lineages/1/sums/state/0/_metadata/"
+    whole = {"1/counts/commits/10": STATEFUL, **state_of(0, 1)}
+    assert lost({**whole, "1/sums/commits/2": STATEFUL}) == "lineages/1/sums/state/0/"
