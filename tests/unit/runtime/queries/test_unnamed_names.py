@@ -497,7 +497,7 @@ def test_damaged_notes_name_the_object_and_the_ways_on_and_stay_as_they_are() ->
         b"\xff",
     ):
         world.note(body)
-        with pytest.raises(DamagedNotesError, match=r"names/unnamed-1\.json is damaged .*delete it.*lineages/1"):
+        with pytest.raises(DamagedNotesError, match=r"names/unnamed-1\.json is damaged .*in lineage 1"):
             world.start(ORDERS)
         assert world.scene.content("names/unnamed-1.json") == body
 
