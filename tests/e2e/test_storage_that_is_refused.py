@@ -158,7 +158,8 @@ class Moved:
         self.patch(suspend=False)
 
         def runs() -> int:
-            status = self.world.status(NAME, NAMESPACE)
+            # It may have failed for good before, and be about to start again.
+            status = self.world.get_app(NAME, NAMESPACE).get("status", {})
             assert (status.get("phase"), status.get("batch", -1) > batch) == ("Running", True), status
             return int(status["batch"])
 
@@ -196,17 +197,24 @@ def test_a_storage_without_what_the_application_committed_is_not_continued_with(
 
 
 def test_a_lineage_that_is_to_start_with_nothing_is_not_started_where_there_is_something(moved: Moved) -> None:
-    moved.runs_beyond(-1)
+    newest = moved.runs_beyond(-1)
     put(moved.world, NAME, f"lineages/2/{QUERY}/metadata", {"id": "of-somebody"})
+    confirmed = {"annotations": {"tidegate.dev/abandon-state": "1"}}
+    moved.world.kubectl.patch("sapp", NAME, NAMESPACE, {"metadata": confirmed})
     moved.patch(upgrade={"mode": "Stateless"}, restartNonce=1)
-    await_reasons(
-        moved.world,
-        NAMESPACE,
-        {NAME: Said("LineageNotEmpty", ("Lineage 2", "there are files below"))},
-        timeout=GENEROUS,
-    )
-    moved.world.s3.delete_object(Bucket=moved.world.bucket, Key=f"{moved.root}/lineages/2/{QUERY}/metadata")
-    wait_for("another start", lambda: moved.world.get_app(NAME, NAMESPACE)["status"]["phase"] == "Running", GENEROUS)
+
+    def is_taken_back() -> dict[str, Any]:
+        status = moved.world.status(NAME, NAMESPACE)
+        upgrade = dict(status.get("upgrade", {}))
+        assert (upgrade.get("phase"), status["phase"]) == ("RolledBack", "Running"), status
+        return upgrade
+
+    upgrade = wait_for("the version to be rolled back", is_taken_back, GENEROUS)
+    assert upgrade["reason"] == "LineageNotEmpty", upgrade
+    assert "Lineage 2 is to start with nothing" in upgrade["message"], upgrade
+    assert "there are files below" in upgrade["message"], upgrade
+    # It has what it had.
+    assert moved.runs_beyond(newest) > newest
 
 
 def test_a_driver_whose_fence_was_taken_says_that_it_runs_elsewhere_and_continues_after_a_restart_by_hand(
@@ -220,7 +228,7 @@ def test_a_driver_whose_fence_was_taken_says_that_it_runs_elsewhere_and_continue
     put(moved.world, NAME, "fence.json", fence)
     await_reasons(moved.world, NAMESPACE, {NAME: Said("Fenced", (f"A driver of epoch {fence['epoch']}",))}, GENEROUS)
     assert moved.world.get_app(NAME, NAMESPACE)["status"]["phase"] == "Failed"
-    moved.patch(restartNonce=2)
+    moved.patch(upgrade={"mode": "Snapshot"}, restartNonce=2)
     moved.runs_beyond(status["batch"])
 
 

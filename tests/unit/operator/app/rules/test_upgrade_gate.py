@@ -14,6 +14,7 @@ from tidegate.app.rules.plan import decide
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import entry_of
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
@@ -196,6 +197,16 @@ def test_what_takes_a_version_back_is_its_own_failure(driver: Failing, is_failur
         assert acts(plan, do.DeleteDriver)
         assert index_of(plan, do.WriteStatus) < index_of(plan, do.DeleteDriver)
         assert "UpgradeRollingBack" in events(plan)
+
+
+def test_of_a_version_that_is_taken_back_nobody_says_that_its_driver_starts_again() -> None:
+    new = under_test()
+    driver = driver_of(new, ended=ended_with(Reason.LINEAGE_NOT_EMPTY, 0), phase="Succeeded")
+    taken_back = record(decide(observe(new, driver=driver), NOW))
+    assert taken_back.phase is UpgradePhase.ROLLING_BACK
+    entry = entry_of(Reason.LINEAGE_NOT_EMPTY)
+    assert entry.remedy in taken_back.message
+    assert entry.after not in taken_back.message
 
 
 @pytest.mark.parametrize("how", ["no image for long", "not in time", "no pod in time"])
