@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
 
 
-def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "", app: str = "") -> str:
+def with_remedy(
+    reason: Reason, text: str, names: Mapping[str, str] = MappingProxyType({}), *, in_force: bool = True
+) -> str:
     """Return what a process reported with what the registry says to do, and what follows by itself.
 
     Args:
         reason: the one that it gave.
         text: what it reported.
-        pod: its name, for the registry's commands; empty: they keep the word that stands for it.
-        namespace: of the pod.
-        app: of which application it is.
+        names: of what runs it (POD, NAMESPACE, APP), for the registry's commands; they keep words that have none.
+        in_force: whether what reported it is to go on; else the registry's words about that are left out.
     """
     entry = entry_of(reason)
-    said = " ".join(part for part in (entry.remedy, entry.after) if part)
-    if pod:
-        names = {"POD": pod, "NAMESPACE": namespace, "APP": app}
-        said = _COMMAND.sub(lambda found: _WORD.sub(lambda word: names[word[0]] or word[0], found[0]), said)
+    said = " ".join(part for part in (entry.remedy, entry.after if in_force else "") if part)
+    said = _COMMAND.sub(lambda found: _WORD.sub(lambda word: names.get(word[0], word[0]), found[0]), said)
     return f"{sentence(text.strip() or reason)} {said}".strip()
 
 

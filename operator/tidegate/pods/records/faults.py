@@ -27,7 +27,7 @@ from tidegate_spark.contract.protocol import (
     Termination,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.reasons.registry import entry_of, is_of_version, outlasts_rollback
+from tidegate_spark.contract.reasons.registry import is_of_version, outlasts_rollback
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -59,13 +59,9 @@ class Problem:
 
     reason: Reason
     message: str
-    after: str = ""
-    """The end of the message: what follows by itself, as long as the version with the fault is in force."""
-
-    @property
-    def of_former_version(self) -> str:
-        """The message where another version takes its place."""
-        return self.message.removesuffix(self.after).rstrip()
+    of_former_version: str = ""
+    """The message where another version takes the place of the one with the fault, if it is another: without what
+    follows by itself as long as that one is in force."""
 
 
 def read_termination(ended: Exit | None) -> Termination | None:
@@ -286,5 +282,6 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
 
 
 def _with_remedy(reason: Reason, text: str, pod: PodRecord) -> Problem:
-    message = fault_messages.with_remedy(reason, text, pod.name, pod.namespace, pod.app)
-    return Problem(reason, message, entry_of(reason).after)
+    names = {"POD": pod.name, "NAMESPACE": pod.namespace, "APP": pod.app}
+    former = fault_messages.with_remedy(reason, text, names, in_force=False)
+    return Problem(reason, fault_messages.with_remedy(reason, text, names), former)

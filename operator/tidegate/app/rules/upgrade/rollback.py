@@ -91,7 +91,9 @@ def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why:
         # Only secrets tell the two versions apart, and they are not recorded: it is run with the same values.
         unrecorded = [secret.field for secret in plain_secrets(version_of(o.app.spec))]
     lineage = next_lineage(o) if with_state else lineage_of(o)
-    message = messages.rolling_back(why.of_former_version, lineage, with_state=with_state, unrecorded=unrecorded)
+    message = messages.rolling_back(
+        why.of_former_version or why.message, lineage, with_state=with_state, unrecorded=unrecorded
+    )
     return change(upgrade, message, why.reason, stable=target, lineage=lineage, epoch=0, previous=None)
 
 
