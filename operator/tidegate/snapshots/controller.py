@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
@@ -49,7 +49,16 @@ class SnapshotController:
     async def watch(self, namespace: str) -> None:
         """Keep the index's snapshots up to date, for ever."""
         index = self.index.of(SnapshotIndex)
-        await follow(self.client, self.metrics, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
+        await follow(
+            self.client,
+            self.metrics,
+            SNAPSHOT_KIND,
+            namespace,
+            index,
+            decode_snapshot,
+            self._wake,
+            self._wake_beside_changed,
+        )
 
     def running(self, concurrency: int) -> list[Running]:
         """Return what the leader runs."""
@@ -74,7 +83,11 @@ class SnapshotController:
         of_app = (snapshot.app_key,) if isinstance(snapshot, StreamSnapshot) else ()
         for app in (*of_app, *self.index.of(SnapshotIndex).forks(snapshot.key)):
             self.wake_app(app)
-        if isinstance(snapshot, StreamSnapshot):
+
+    def _wake_beside_changed(self, changed: Sequence[Stored]) -> None:
+        # All of an application are looked through for it, of which a list may have thousands: once for each.
+        final = {s.app_key: s for s in changed if isinstance(s, StreamSnapshot) and s.is_final}
+        for snapshot in final.values():
             self.wake_beside(snapshot)
 
     def wake_beside(self, snapshot: StreamSnapshot) -> None:

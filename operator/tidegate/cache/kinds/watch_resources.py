@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -31,6 +32,8 @@ class _Named(msgspec.Struct):
 
 _named = msgspec.json.Decoder(_Named)
 _LONGEST_PROBLEM = 500
+_AT_ONCE = 16
+"""Resources of a list that are woken before others get a turn."""
 
 
 async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
@@ -41,6 +44,7 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
     index: WatchedResources[R],
     decode: Callable[[msgspec.Raw], R],
     wake: Callable[[R | UnreadableResource], None],
+    wake_beside: Callable[[Sequence[R | UnreadableResource]], None] = lambda changed: None,
 ) -> None:
     """Keep an index up to date, for ever.
 
@@ -52,6 +56,7 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
         index: takes the resources in.
         decode: raises UnreadableAppError for what does not fit the model.
         wake: is told of each resource that changed, came or went.
+        wake_beside: is told of them afterwards: of all of a list together.
     """
     path = collection(kind, namespace)
 
@@ -61,13 +66,18 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
     async for change in Watch(client, path, "", read).changes():
         metrics.count_event(path.rpartition("/")[2])
         if isinstance(change, Listed):
-            for changed in index.replace(change.items, namespace, change.version):
-                wake(changed)
+            changed = index.replace(change.items, namespace, change.version)
+            for number, resource in enumerate(changed, 1):
+                wake(resource)
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            wake_beside(changed)
             continue
         resource = change.item
         gone = isinstance(change, Removed)
         if index.remove(resource.key, resource.metadata.uid) if gone else index.put(resource):
             wake(resource)
+            wake_beside((resource,))
 
 
 def _read(body: msgspec.Raw, decode: Callable[[msgspec.Raw], R]) -> R | UnreadableResource:

@@ -1,18 +1,29 @@
-"""What was made after a snapshot, and which snapshots a complete one may send away. Pure."""
+"""What was made after a snapshot, and which snapshots a complete one may send away.
 
+Pure, but for lists: a real HTTP server tells the watch of them, on 127.0.0.1 in this process.
+"""
+
+import asyncio
 import datetime
 from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotPhase, StreamSnapshot, is_damaged, is_scheduled, owner_uid
+from tidegate.cache.index import Index
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import WorkQueue
+from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.history import Later
 from tidegate.snapshots.index import LATELY, SnapshotIndex
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_testing.observations import NOW
+from tidegate_testing.scripted_server import Server, listing, talking_to
 from tidegate_testing.snapshot_observations import TIME, later_than, ready_snapshot
 
 READY, FAILED = SnapshotPhase.READY, SnapshotPhase.FAILED
@@ -101,3 +112,43 @@ def test_those_are_judged_again_that_are_one_too_many_or_useless() -> None:
     beside = names_beside(index, last)
     assert {"orders-0", "orders-3", "orders-50"} <= beside
     assert "orders-51" not in beside
+
+
+NUMBER = 3 * LATELY
+
+
+def listed(version: int, *, apps: int = 2) -> web.Response:
+    """Return a list of complete snapshots of some applications, each changed in this version."""
+    found = []
+    for number in range(NUMBER):
+        snapshot = made(number, '{"maxCount":1}')
+        metadata = msgspec.structs.replace(snapshot.metadata, resource_version=str(version))
+        of = msgspec.structs.replace(snapshot.spec.app_ref, name=f"orders-{number % apps}")
+        spec = msgspec.structs.replace(snapshot.spec, app_ref=of)
+        found.append(msgspec.structs.replace(snapshot, metadata=metadata, spec=spec))
+    return listing(version, *(msgspec.to_builtins(snapshot) for snapshot in found))
+
+
+async def test_a_list_has_those_of_each_application_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.kube.watch._FIRST_PAUSE", 0.0)
+    looked_through, woken, beside = list[Key](), set[Key](), SnapshotIndex.beside
+
+    def counted(index: SnapshotIndex, snapshot: StreamSnapshot) -> list[Key]:
+        looked_through.append(snapshot.app_key)
+        return beside(index, snapshot)
+
+    monkeypatch.setattr(SnapshotIndex, "beside", counted)
+    monkeypatch.setattr(WorkQueue, "wake", lambda _, key: woken.add(key))
+    index, metrics = Index(), OperatorMetrics()
+    unused: Any = None
+    server = Server(listed(5), web.Response(status=410), listed(6))
+    async with talking_to(server) as client:
+        queue = WorkQueue(lambda key: asyncio.sleep(0.0), metrics)
+        part = SnapshotController(client, metrics, index, queue, unused, lambda key: None)
+        following = asyncio.ensure_future(part.watch(""))
+        async with asyncio.timeout(30):
+            while len(server.asked) < 4:  # noqa: ASYNC110 - the server tells nobody of it
+                await asyncio.sleep(0)
+        following.cancel()
+    assert len(woken) == NUMBER
+    assert sorted(looked_through) == [("shop", "orders-0")] * 2 + [("shop", "orders-1")] * 2
