@@ -75,7 +75,8 @@ class SnapshotController:
         known = self.index.reports.get(app)
         reported = known.report.snapshots if known is not None else ()
         damaged = {report.id for report in reported if report.reason is Reason.SNAPSHOT_DAMAGED}
-        for key in sorted(self.index.of(SnapshotIndex).waiting_for(app, damaged)):
+        snapshots = self.index.of(SnapshotIndex)
+        for key in sorted(snapshots.waiting_for(app, damaged) | snapshots.take_let_go()):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:

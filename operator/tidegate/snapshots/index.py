@@ -38,6 +38,8 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         self.memories: dict[Key, SnapshotMemory] = {}
         self._beginnings: dict[Key, Key] = {}
         self._forks: dict[Key, set[Key]] = {}
+        self._let_go: set[Key] = set()
+        """Those from which an application starts no more, and which were not asked for since."""
         self._keeps: dict[Key, tuple[str, str]] = {}
         """Uid of an application, and what its scheduled snapshots are to have noted on them."""
         self.waiting = OpenResources()
@@ -54,6 +56,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         if not super().remove(key, uid):
             return False
         self.memories.pop(key, None)
+        self._let_go.discard(key)
         return True
 
     def put(self, resource: Stored) -> bool:
@@ -102,6 +105,13 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         origin = self._beginnings.pop(key, None)
         if origin is not None:
             discard(self._forks, origin, key)
+            if origin in self._known:
+                self._let_go.add(origin)
+
+    def take_let_go(self) -> set[Key]:
+        """Return the snapshots from which an application starts no more, each once: its retention kept them for it."""
+        let_go, self._let_go = self._let_go, set()
+        return let_go
 
     def forks(self, key: Key) -> list[Key]:
         """Return the applications that start from a snapshot, whether they have begun or not."""

@@ -1,6 +1,8 @@
 """What is known of StreamSnapshots: what is newer, what is gone, and to which applications each matters."""
 
 import datetime
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -9,6 +11,8 @@ from tidegate.app.observe import observe
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.process_state import TimedReport
+from tidegate.engine.resource_key import Key
+from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
@@ -141,3 +145,22 @@ def test_forks_wait_for_it_until_they_have_begun() -> None:
     o = observe_snapshot(index, KEY, PLATFORM, NOW)
     assert o is not None
     assert o.forks == ("filling", "new")
+
+
+def test_what_a_fork_lets_go_is_looked_at_once_when_the_fork_was() -> None:
+    index, woken = Index(), list[Key]()
+    unused: Any = None
+    queue: Any = SimpleNamespace(wake=woken.append)
+    part = SnapshotController(unused, unused, index, queue, unused, lambda key: None)
+    index.of(SnapshotIndex).put(ready_snapshot())
+    index.put_app(fork("edited"))
+    index.put_app(fork("deleted"))
+    part.wake_for(("shop", "edited"))
+    assert woken == []
+    index.put_app(app_with(name="edited", uid="u-edited", resourceVersion="900"))
+    part.wake_for(("shop", "edited"))
+    part.wake_for(("shop", "edited"))
+    assert woken == [KEY]
+    index.remove_app(("shop", "deleted"), "u-deleted")
+    part.wake_for(("shop", "deleted"))
+    assert woken == [KEY, KEY]
