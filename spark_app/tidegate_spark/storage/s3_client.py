@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _READS, _BETWEEN_READS = 5, 0.05
+_MD5 = re.compile("[0-9a-f]{32}")
 LARGEST_DOUBTED = 16 << 20
-"""Bytes of an object that is read a second time; nothing that is larger is written over."""
+"""Bytes of an object that is read a second time because its ETag may be no checksum."""
 
 
 class FaultError(Exception):
@@ -185,8 +187,8 @@ def read_object(client: S3Client, storage: Storage, key: str, most: int | None =
 
     A store that keeps the two in different files may answer with an old content and a new ETag while somebody writes;
     who writes on that condition undoes what was written. So a pair is believed if the ETag is the content's MD5, as it
-    is of small objects in most stores, or if it is read twice. What is large is not written over, and would be in
-    memory twice: it is read once.
+    is of objects put in one piece in most stores, or if it is read twice. What is large would be in memory twice:
+    it is read once if its ETag cannot be an MD5.
 
     Args:
         client: of the store.
@@ -197,7 +199,9 @@ def read_object(client: S3Client, storage: Storage, key: str, most: int | None =
     before: tuple[bytes, str] | None = None
     for _ in range(_READS):
         found = _read_once(client, storage, key, most)
-        if found is None or found == before or len(found[0]) > LARGEST_DOUBTED or is_md5_of(*found):
+        if found is None or found == before or is_md5_of(*found):
+            return found
+        if len(found[0]) > LARGEST_DOUBTED and not _MD5.fullmatch(found[1].strip('"')):
             return found
         before = found
         time.sleep(_BETWEEN_READS)

@@ -58,6 +58,12 @@ def test_what_is_too_large_to_be_in_memory_twice_is_read_once() -> None:
     assert (read(store), store.asked) == ((large, '"of parts-2"'), 1)
 
 
+def test_a_large_old_content_with_a_new_etag_is_read_again() -> None:
+    old, new = bytes(s3_client.LARGEST_DOUBTED + 1), bytes(s3_client.LARGEST_DOUBTED + 2)
+    store = Answering((old, etag_of(new)), (new, etag_of(new)))
+    assert read(store) == (new, etag_of(new))
+
+
 def test_clients_share_what_describes_the_service_and_nothing_else() -> None:
     one, other = (s3_client.connect(PLACE, s3_client.Credentials(key, "secret")) for key in ("first", "second"))
     assert one.meta.service_model.metadata is other.meta.service_model.metadata
