@@ -75,7 +75,7 @@ class Exporter:
             StateNotFoundError: what is asked for is not among its state.
             UnsuitableFormatError: the format cannot hold it.
             StateUnreadableError: Spark cannot read it.
-            ExportExistsError: there is another export of this id.
+            ExportExistsError: there is another export of this id, or one whose files are gone or changed.
             Exception: what the store's client raises.
         """
         origin = Origin(self.repository, self.order.snapshot)
@@ -91,10 +91,11 @@ class Exporter:
     # --- what there is ---
 
     def _find(self, made: Manifest, wanted: Mapping[str, list[Table]]) -> Made | None:
-        """Return the export if it is complete, None if it is to be made: files of it may be gone.
+        """Return the export if it is complete, None if it has no manifest: it is to be made.
 
         Raises:
-            ExportExistsError: the export of this id is another one, whose files must not be written over.
+            ExportExistsError: the export of this id is another one, whose files must not be written over; or files of
+                it are gone or changed, and another image's would not be those that its manifest names.
         """
         found = self.repository.store.get(self._key(MANIFEST_FILE))
         if found is None:
@@ -108,8 +109,9 @@ class Exporter:
         if not is_this or tables != {(table.query, table.operator, table.name) for table in known.tables}:
             raise ExportExistsError(_exists(self._key(MANIFEST_FILE)))
         there = {entry.key: entry.size for entry in self.repository.store.list(self._key() + "/")}
-        if any(there.get(self._key(table.file)) != table.bytes for table in known.tables):
-            return None
+        wrong = [table.file for table in known.tables if there.get(self._key(table.file)) != table.bytes]
+        if wrong:
+            raise ExportExistsError(_is_not_whole(self._key(MANIFEST_FILE), wrong[0], len(wrong)))
         return self._made(known, found[0])
 
     def _plan(self, made: Manifest) -> dict[str, list[Table]]:
@@ -227,6 +229,14 @@ class Exporter:
 
 def _exists(key: str) -> str:
     return f"{key} is of another export; take another number for spec.export.nonce"
+
+
+def _is_not_whole(key: str, file: str, number: int) -> str:
+    more = f", and {number - 1} more" if number > 1 else ""
+    return (
+        f"{key} is of an export whose files are gone or changed: {file}{more}; take another number for "
+        "spec.export.nonce, or delete the folder of this export first"
+    )
 
 
 def _silent(copiers: Copiers) -> Copiers:

@@ -45,6 +45,10 @@ class World:
             found.append(ExportedTable(*known, file, 1, len(self.body), "", "{}"))
         return found
 
+    def content(self, number: int) -> bytes | None:
+        found = self.store.get(f"{ROOT}/main/{number}-default.csv")
+        return found[0] if found is not None else None
+
     def export(self, form: str = "CSV", tables: int = 2) -> job.Made:
         states = tuple(StateChoice("main", number, "default") for number in range(tables))
         order = ExportOrder("mine-1", "a", "mine-1-1", form, states)
@@ -60,14 +64,27 @@ def test_what_is_complete_is_found_and_not_made_again(world: World) -> None:
     first = world.export()
     world.body = b"another Spark's"
     assert (world.export(), world.written) == (first, 1)
-    assert world.store.get(f"{ROOT}/main/0-default.csv") == world.store.get(f"{ROOT}/main/1-default.csv")
+    assert [world.content(number) for number in range(2)] == [b"rows", b"rows"]
 
 
-def test_files_that_somebody_removed_are_written_again(world: World) -> None:
-    first = world.export()
+@pytest.mark.parametrize("left", [None, b"row"], ids=["gone", "cut"])
+def test_one_whose_files_are_gone_or_changed_is_refused_and_nothing_of_it_is_written(
+    world: World, left: bytes | None
+) -> None:
+    world.export()
+    world.body = b"another Spark's"
     world.store.delete([f"{ROOT}/main/1-default.csv"])
+    if left is not None:
+        world.store.put(f"{ROOT}/main/1-default.csv", left)
+    with pytest.raises(ExportExistsError, match=r"gone or changed: main/1-default\.csv; .* delete the folder"):
+        world.export()
+    assert ([world.content(number) for number in range(2)], world.written) == ([b"rows", left], 1)
+
+
+def test_one_whose_folder_was_deleted_is_made_again(world: World) -> None:
+    first = world.export()
+    world.store.delete([f"{ROOT}/{name}" for name in ("manifest.json", "main/0-default.csv", "main/1-default.csv")])
     assert (world.export(), world.written) == (first, 2)
-    assert world.store.get(f"{ROOT}/main/1-default.csv") is not None
 
 
 @pytest.mark.parametrize(("form", "tables"), [("Parquet", 2), ("CSV", 1)])
