@@ -36,13 +36,17 @@ def time_left(since: float, pause: float, now: float) -> float:
 def clocks_time_left(since: float, pause: float, now: float) -> float:
     """Return the seconds left of a pause whose beginning another clock tells, such as a node's or the API server's.
 
-    That one may be ahead of ours: the pause is never longer than it is, and not over before it began.
+    That one may be ahead of ours, by no more than the pause: until its time has come all of the pause is left, so
+    twice the pause is the longest. A beginning that is further ahead is not believed, and the pause is over.
     """
-    return max(0.0, min(pause, since + pause - now))
+    return max(0.0, min(pause, since + pause - now)) if since <= now + pause else 0.0
 
 
 def patience_left(metadata: Metadata, now: float) -> float:
-    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted."""
+    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted.
+
+    None if it was deleted long ago, or by a clock that is that far ahead of ours: then it is given up as it is.
+    """
     deleted = metadata.deletion_timestamp
     return clocks_time_left(deleted.timestamp(), PATIENCE, now) if deleted is not None else 0.0
 

@@ -145,8 +145,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return _with_way_out(o, verdict)
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _disposed_event())
-    completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
-    left = clocks_time_left(completion_time, HELD_PAUSE, now)
+    left = pods.time_left_since_end(pod, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
     said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(o, report)
     return dataclasses.replace(said, after=again, wake_after=left or None)

@@ -78,11 +78,20 @@ def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase
     if _has_unknown_report(pod):  # a newer operator needs this report, which goes with the pod
         message = messages.unknown_termination(pod.name)
         return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
-    completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
-    left = clocks_time_left(completion_time, SILENT_PAUSE, now)
+    left = time_left_since_end(pod, SILENT_PAUSE, now)
     after = () if left else (DeleteSnapshotPod(pod),)
     message = messages.no_report(pod.name, pod.namespace)
     return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
+
+
+def time_left_since_end(pod: PodRecord, pause: float, now: float) -> float:
+    """Return the seconds left of a pause since a pod ended.
+
+    While its node's clock is too far ahead to be believed, the pause counts from the pod's creation, which the API
+    server's clock tells: another pod would end in such a time, too, and be replaced again and again without a pause.
+    """
+    ended = pod.ended.completion_time if pod.ended is not None else pod.created_at
+    return clocks_time_left(ended if ended <= now + pause else pod.created_at, pause, now)
 
 
 def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, now: float) -> SnapshotVerdict:

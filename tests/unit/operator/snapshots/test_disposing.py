@@ -9,6 +9,7 @@ import pytest
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import clocks_time_left
 from tidegate.pods.records.record import process_of
 from tidegate.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
@@ -147,6 +148,22 @@ def test_a_pod_on_a_node_whose_clock_is_ahead_is_not_replaced_again_and_again(
     assert kinds(plan) == ["WriteSnapshotStatus"]
     assert plan.wake_after in (30.0, 60.0)
     assert kinds(decide_snapshot(settled(o), NOW + 63)) == ["DeleteSnapshotPod"]
+
+
+@pytest.mark.parametrize(
+    "reports", [(report(SnapshotState.HELD, Reason.HELD, message="x"),), ()], ids=["held", "silent"]
+)
+def test_a_clock_of_a_node_that_is_days_ahead_is_not_believed(reports: tuple[SnapshotReport, ...]) -> None:
+    ended = pod_that_said(*reports, disposing=True, completion_time=NOW + 200_000)
+    soon = observe(doomed(), disposing=dataclasses.replace(ended, created_at=NOW - 10))
+    plan = decide_snapshot(soon, NOW)
+    assert (kinds(plan), plan.wake_after in (20.0, 50.0)) == (["WriteSnapshotStatus"], True)
+    assert kinds(decide_snapshot(settled(soon), NOW + 50)) == ["DeleteSnapshotPod"]
+
+
+@pytest.mark.parametrize(("ahead", "left"), [(-70, 0), (-20, 40), (20, 60), (60, 60), (61, 0), (200_000, 0)])
+def test_another_clocks_pause_is_over_if_it_begins_later_than_it_would_last(ahead: float, left: float) -> None:
+    assert clocks_time_left(NOW + ahead, 60.0, NOW) == left
 
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_files_stay() -> None:
