@@ -66,10 +66,19 @@ def older_lineage(uri: str, endpoint: str, lineage: int, known: int) -> str:
 
 
 def not_repartitioned(uri: str, endpoint: str, lineage: int, made: int) -> str:
-    """Return the text; ``lineage`` is the one that the storage names, ``made`` the one that a repartition made."""
+    """Return the text; ``lineage`` is the one that the storage ends in, ``made`` the one that a repartition made."""
     return (
         f"{_older(uri, endpoint)}: it ends in lineage {lineage}, but the state was repartitioned into lineage {made}, "
         "which is not there."
+    )
+
+
+def mark_missing(uri: str, endpoint: str, lineage: int, made: int) -> str:
+    """Return the same where ``made`` has batches, and nothing says that it is whole."""
+    return (
+        f"{_older(uri, endpoint)}: app.json names lineage {lineage}, but the state was repartitioned into lineage "
+        f"{made}, which has batches there, and lineages/{made}.json is missing. spec.startFrom.adoptLineage {made} "
+        f"continues with those, {lineage} with the state from before the repartition."
     )
 
 

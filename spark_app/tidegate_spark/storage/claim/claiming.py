@@ -44,7 +44,7 @@ from tidegate_spark.storage.claim.claimed import (
 )
 from tidegate_spark.storage.claim.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.storage.claim.fence import Holder
-from tidegate_spark.storage.claim.known_batches import first_older, is_there
+from tidegate_spark.storage.claim.known_batches import first_older, has_batches, is_there
 from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
@@ -189,7 +189,9 @@ def _next(
             raise FaultError(Fault(Reason.STORAGE_OWNED, _owner_message(config, content)))
         return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
     known = known_beside(owned, config, lambda lineage: _can_be_continued(client, config.storage, lineage))
-    known = known or _before_repartition(client, config, owned)
+    before = _before_repartition(client, config, owned) if known is None else None
+    if before is not None:
+        return {**content, "lineage": before}, Known(owned.epoch, before)
     if known is None or config.lineage < FIRST_LINEAGE:
         # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
@@ -203,22 +205,49 @@ def _next(
     return as_claimed(content, owned, config, spark_version), None
 
 
-def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) -> Known | None:
-    """Return what a storage knows that lacks the lineage which a repartition made for this launch; None if it has it.
+def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) -> int | None:
+    """Return the lineage that a person goes back to in a storage that lacks the one which a repartition made.
 
     The pod that makes one says so after its mark was written. So a storage without the mark is a copy from before, in
     which the application would start with nothing; only a person can accept that, who names the lineage to go on in.
+    But the application may have run there all the same, with a runtime of before, or the mark alone may be lost.
+
+    Returns:
+        None if the launch may run in the lineage that was made.
 
     Raises:
-        FaultError: STORAGE_OLDER if nobody has.
+        FaultError: STORAGE_OLDER if nobody has named one that there is, STORAGE_EMPTY if there is none.
     """
     place, lineage = config.storage, config.lineage
     if config.opening != OPENS_REPARTITIONED or is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}.json"):
         return None
-    if config.adopt and config.adopt_lineage == owned.lineage and owned.lineage < lineage:
-        return Known(owned.epoch, owned.lineage)
-    message = messages.not_repartitioned(place.uri, place.endpoint, owned.lineage, lineage)
-    raise FaultError(Fault(Reason.STORAGE_OLDER, message))
+    accepted = config.adopt_lineage if config.adopt else 0
+    ran = _ran_in(client, place, lineage)
+    if ran and lineage in (owned.lineage, accepted):
+        return None
+    ends = owned.lineage
+    if ends == lineage:  # the claim alone is newer
+        ends = next((each for each in range(lineage - 1, 0, -1) if _ran_in(client, place, each)), 0)
+    if not ends:
+        raise _nothing_there(config)
+    if accepted == ends:
+        _remove_fence_beyond(client, config, ends)
+        return ends
+    text = messages.mark_missing if ran else messages.not_repartitioned
+    raise FaultError(Fault(Reason.STORAGE_OLDER, text(place.uri, place.endpoint, ends, lineage)))
+
+
+def _ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
+    """Return whether there are batches in a lineage, and nobody makes it."""
+    return not is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json") and has_batches(client, place, lineage)
+
+
+def _remove_fence_beyond(client: S3Client, config: DriverConfig, lineage: int) -> None:
+    """Remove the fence of a later lineage, which would keep out whoever goes on in this one: that is to be so."""
+    place = config.storage
+    holder = _read_fence(client, place)
+    if holder is not None and holder.uid == config.uid and holder.lineage > lineage and holder.epoch <= config.epoch:
+        client.delete_object(Bucket=place.bucket, Key=place.key(FENCE_FILE))
 
 
 def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: Known | None) -> None:
@@ -233,7 +262,8 @@ def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: K
     if config.expects != EXPECTS_STATE or config.lineage < FIRST_LINEAGE:
         return
     if known is None:
-        _refuse_earlier_batches(client, config, config.lineage, config.expects_batches)
+        if not (config.adopt and config.adopt_lineage == config.lineage):
+            _refuse_earlier_batches(client, config, config.lineage, config.expects_batches)
     elif owned.lineage < config.lineage and owned.epoch < config.epoch:
         place = config.storage
         message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)

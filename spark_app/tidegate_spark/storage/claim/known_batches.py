@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _COMMITS, _STATE = "commits", "state"
+_COMMIT = re.compile(rf"/{_COMMITS}/\d+$", re.ASCII)
 AT_A_TIME = 8
 """Queries that are looked at."""
 
@@ -68,6 +70,13 @@ def _batches(client: S3Client, place: Storage, below: str) -> Iterator[int]:
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key(below)):
         names = (item["Key"].rpartition("/")[2] for item in page.get("Contents", []))
         yield from (int(name) for name in names if name.isdecimal())
+
+
+def has_batches(client: S3Client, place: Storage, lineage: int) -> bool:
+    """Return whether a query has committed a batch in a lineage."""
+    root = place.key(f"{LINEAGE_PREFIX}/{lineage}/")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root)
+    return any(_COMMIT.search(item["Key"]) for page in pages for item in page.get("Contents", []))
 
 
 def is_there(client: S3Client, place: Storage, prefix: str) -> bool:

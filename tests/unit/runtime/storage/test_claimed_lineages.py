@@ -49,6 +49,11 @@ def claim_of(epoch: int, lineage: int, **fields: Any) -> dict[str, bytes]:
     return {OWN: json.dumps(content).encode()}
 
 
+def fence_of(epoch: int, lineage: int) -> bytes:
+    holder = {"uid": "u-1", "epoch": epoch, "lineage": lineage, "pod_uid": "p-1", "process": "1"}
+    return json.dumps(holder).encode()
+
+
 def opened(lineage: int, what: str, start_from: StartFrom | None = None) -> dict[str, Any]:
     began = {"startFrom": json.loads(to_json(start_from))} if start_from is not None else {}
     return {"opening": {"lineage": lineage, "what": what, **began}}
@@ -388,6 +393,61 @@ def test_a_person_accepts_a_copy_from_before_a_repartition_and_the_application_g
     asked = launch(10, 2, OPENS_REPARTITIONED, expects=EXPECTS_BEGINNING, adopt=True, adopt_lineage=1)
     assert known(dict(RAN), asked) == Known(9, 1)
     assert fault(dict(RAN), dataclasses.replace(asked, adopt_lineage=0)).reason is Reason.STORAGE_OLDER
+
+
+REPARTITIONED = claim_of(9, 2, **opened(2, OPENS_REPARTITIONED))
+DIVIDED = launch(10, 2, OPENS_REPARTITIONED, expects=EXPECTS_STATE, expects_batches={"main": 7})
+WITHOUT_MARK = {f"{ROOT}/lineages/2/main/{name}": b"" for name in ("commits/7", "state/0/8.zip")}
+
+
+@pytest.mark.parametrize("claim", [REPARTITIONED, claim_of(9, 2)])
+def test_a_repartitioned_lineage_in_which_the_application_ran_is_continued_without_its_mark(
+    claim: dict[str, bytes],
+) -> None:
+    """A runtime of before began there after a copy was put back, or a life-cycle rule deleted the mark."""
+    ran = {**RAN, **claim, **WITHOUT_MARK}
+    assert known(dict(ran), DIVIDED) is None
+    own = SnapshotRepository(MemoryStore(Buckets(), "streams"), "apps/shop/orders", lambda seconds: None)
+    for key, body in ran.items():
+        own.store.put(key.removeprefix("streams/"), body)
+    assert left_to_fill(own, 2) is None
+    older = fault(dict(ran), dataclasses.replace(DIVIDED, expects_batches={"main": 8}))
+    assert "query 'main' ends with batch 7 in lineage 2" in older.message
+
+
+def test_a_repartitioned_lineage_without_its_mark_is_not_continued_while_it_is_made() -> None:
+    made = {**RAN, **REPARTITIONED, **WITHOUT_MARK, f"{ROOT}/repartitions/2.json": b"{}"}
+    assert "it ends in lineage 1, but the state was repartitioned" in fault(made, DIVIDED).message
+
+
+def test_a_person_accepts_a_copy_from_before_a_repartition_beside_a_newer_claim_and_fence() -> None:
+    objects = {**RAN, **REPARTITIONED, f"{ROOT}/fence.json": fence_of(9, 2)}
+    assert "it ends in lineage 1, but" in fault(dict(objects), DIVIDED).message
+    accepted = dataclasses.replace(DIVIDED, adopt=True, adopt_lineage=1)
+    assert fault(dict(objects), dataclasses.replace(accepted, adopt_lineage=2)).reason is Reason.STORAGE_OLDER
+    assert known(objects, accepted) == Known(9, 1)
+    # The next launch, in the lineage that the status has then, is kept out by neither of both.
+    assert known(objects, launch(11, 1, adopt=True, adopt_lineage=1)) is None
+    assert f"{ROOT}/fence.json" not in objects
+
+
+@pytest.mark.parametrize("holder", [(9, 1), (12, 2)])
+def test_a_fence_that_keeps_out_nobody_who_was_accepted_stays(holder: tuple[int, int]) -> None:
+    objects = {**RAN, f"{ROOT}/fence.json": fence_of(*holder)}
+    assert known(objects, dataclasses.replace(DIVIDED, adopt=True, adopt_lineage=1)) == Known(9, 1)
+    assert objects[f"{ROOT}/fence.json"] == fence_of(*holder)
+
+
+def test_a_person_chooses_between_a_repartitioned_lineage_without_its_mark_and_the_one_before() -> None:
+    objects = {**RAN, **WITHOUT_MARK}
+    assert "spec.startFrom.adoptLineage 2 continues with those, 1 with" in fault(dict(objects), DIVIDED).message
+    newer = dataclasses.replace(DIVIDED, adopt=True, adopt_lineage=2, expects_batches={"main": 8})
+    assert known(dict(objects), newer) is None
+    assert known(dict(objects), dataclasses.replace(newer, adopt_lineage=1)) == Known(9, 1)
+
+
+def test_a_claim_of_a_repartitioned_lineage_beside_nothing_has_no_state() -> None:
+    assert fault(dict(REPARTITIONED), DIVIDED).reason is Reason.STORAGE_EMPTY
 
 
 ROLLED_BACK = launch(

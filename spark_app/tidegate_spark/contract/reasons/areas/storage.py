@@ -144,7 +144,7 @@ AREA = Area(
                 "Revert the edit of spec.storage, or copy the newest files of "
                 "<spec.storage.uri>/<namespace>/<name>/ to the store again while spec.suspend is true. If the older "
                 "state is all there is, accept it: set spec.startFrom.adopt to true and spec.startFrom.adoptLineage "
-                "to the lineage that the message names, and remove both once the application runs."
+                "to the lineage in which it ends by the message, and remove both once the application runs."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
