@@ -154,7 +154,7 @@ def _reason_word(termination: str) -> str:
 
 def name_what_keeps(pod: PodRecord) -> str:
     """Return in words why a pod that was to be gone is still there: its node, or only the object's finalizers."""
-    if pod.finalizers and (pod.finished or not pod.node):
+    if pod.finalizers:
         return fault_messages.held_by_finalizers(pod.name, pod.namespace, pod.finalizers)
     if not pod.node:
         return fault_messages.not_gone(pod.name, pod.namespace)

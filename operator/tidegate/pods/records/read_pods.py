@@ -115,6 +115,7 @@ class _Metadata(msgspec.Struct):
     resourceVersion: str  # noqa: N815
     creationTimestamp: datetime.datetime | None = None  # noqa: N815
     deletionTimestamp: datetime.datetime | None = None  # noqa: N815
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     ownerReferences: list[_Owner] = []  # noqa: N815
@@ -227,7 +228,7 @@ def build_record(pod: Pod) -> PodRecord:
         labelled=_is_labelled(labels, whose, epoch),
         disruption=_disruption(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
-        finalizers=tuple(meta.finalizers) if meta.deletionTimestamp is not None else (),
+        finalizers=tuple(meta.finalizers) if _is_gone_from_node(pod) else (),
     )
 
 
@@ -252,6 +253,17 @@ def _phase(pod: Pod, main: _ContainerStatus | None) -> str:
     if ended.exitCode == 0:
         return pod.status.phase if pod.spec.restartPolicy == "Always" else "Succeeded"
     return "Failed" if pod.spec.restartPolicy == "Never" else pod.status.phase
+
+
+def _is_gone_from_node(pod: Pod) -> bool:
+    """Return whether a pod that is deleted has no process left: no sidecar either, whatever its main container did.
+
+    The kubelet confirms it by a deletion without grace, once the pod's own phase says how it ended. The one alone is
+    no proof: people, too, delete without grace, and an evicted pod has its phase before its processes end.
+    """
+    meta = pod.metadata
+    confirmed = meta.deletionGracePeriodSeconds == 0 and pod.status.phase in FINISHED
+    return meta.deletionTimestamp is not None and (confirmed or not pod.spec.nodeName)
 
 
 def _cpu_limit(pod: Pod) -> str:

@@ -98,7 +98,7 @@ class PodRecord:
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
     finalizers: tuple[str, ...] = ()
-    """Of one that is to be deleted: what keeps the object, whatever its node confirms."""
+    """Of one that is deleted and has no process left, by its node's word: what keeps the object."""
 
     @property
     def tainted(self) -> bool:

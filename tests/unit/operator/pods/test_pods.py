@@ -46,6 +46,22 @@ def test_the_driver_is_told_from_its_sidecars() -> None:
     assert (pod.running, pod.waiting) == (False, None)
 
 
+ENDED = container("driver", {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:05:00Z"}})
+GOING = {"deletionTimestamp": "2026-01-01T00:06:00Z", "finalizers": ["example.com/audit"]}
+
+
+def test_finalizers_keep_a_pod_once_its_node_confirms_that_nothing_of_it_runs() -> None:
+    states = [container("proxy", {"running": {}}), ENDED]
+    whole = record({"phase": "Failed", "containerStatuses": [ENDED]}, **GOING, deletionGracePeriodSeconds=0)
+    assert whole.finalizers == ("example.com/audit",)
+    # A sidecar runs on, on a node that may be lost; somebody may have asked for a deletion without grace.
+    for grace in (30, 0):
+        meshed = record({"phase": "Running", "containerStatuses": states}, **GOING, deletionGracePeriodSeconds=grace)
+        assert meshed.finalizers == ()
+    evicted = record({"phase": "Failed", "reason": "Evicted"}, **GOING, deletionGracePeriodSeconds=30)
+    assert evicted.finalizers == ()
+
+
 def test_the_limit_of_processors_is_that_of_the_main_container_as_the_api_server_has_it() -> None:
     assert record({"phase": "Running"}).cpu_limit == ""
     containers = [
