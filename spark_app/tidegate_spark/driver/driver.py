@@ -220,7 +220,9 @@ class Driver:
             if lost is not None or outcome.reason is Reason.FENCED:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
         if outcome.reason is Reason.APPLICATION_FAILED and foreign_text.names_missing_state(outcome.message):
-            return outcome if self._rehearsing is not None else self._storage.with_lost_state(outcome)
+            if self._rehearsing is not None:
+                return outcome
+            return self._storage.with_lost_state(outcome, lambda: watch.directory_without_state(self._queries, outcome))
         if outcome.reason not in faults.PROBED:
             return outcome
         return judge(outcome, readiness.find_fault(self._config, self._storage.credentials))

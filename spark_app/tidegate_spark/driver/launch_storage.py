@@ -140,17 +140,21 @@ class LaunchStorage:
 
         return readiness.wait_for(find, self._ending.requested, self._report_fault)
 
-    def with_lost_state(self, outcome: Outcome) -> Outcome:
-        """Return the end of a query that finds no state as the storage's fault, if the query has committed some."""
+    def with_lost_state(self, outcome: Outcome, directory_of: Callable[[], str]) -> Outcome:
+        """Return the end of a query that finds no state as the storage's fault, if the query has committed some.
+
+        ``directory_of`` returns that of its checkpoint, empty if it is not known which query it is.
+        """
         from tidegate_spark.snapshots.checkpoint import lost_state  # noqa: PLC0415 - few ends need it
 
-        config = self._config
+        config, path = self._config, ""
         try:
-            with claiming.faults_of(config):
+            directory = directory_of()
+            if directory:
                 client = s3_client.connect(config.storage, self.credentials)
-                path = lost_state.first_lost(client, config.storage, config.lineage)
-        except FaultError:
-            return outcome  # what Spark says is known already
+                path = lost_state.lost_of(client, config.storage, config.lineage, directory)
+        except Exception as error:  # whatever it is: what Spark says is known already, and the driver has to end
+            log.warning("whether state is lost is not known: %s", error, extra={"action": "end"})
         if not path:
             return outcome
         message = fault_messages.state_missing(path, outcome.message)

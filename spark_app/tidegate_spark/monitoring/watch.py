@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors import executor_work, executors
 from tidegate_spark.jvm.session import jvm_exit_code
+from tidegate_spark.process.faults.foreign_text import names_missing_state
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
@@ -45,6 +46,16 @@ def first_failure(queries: Queries) -> Outcome | None:
     failures = [outcome for outcome in map(outcome_of, queries.entries()) if outcome]
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
+
+
+def directory_without_state(queries: Queries, outcome: Outcome) -> str:
+    """Return the checkpoint's directory of the query whose failure ``outcome`` is: it found no state; asks the JVM.
+
+    Empty if that cannot be told: a script may raise it in other words while several have failed so.
+    """
+    failed = {found.message: entry.directory for entry in queries.entries() if (found := outcome_of(entry)) is not None}
+    without = {message: directory for message, directory in failed.items() if names_missing_state(message)}
+    return without.get(outcome.message) or (next(iter(without.values())) if len(without) == 1 else "")
 
 
 def jvm_outcome(code: int, progress: Progress) -> Outcome:

@@ -20,22 +20,16 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-def first_lost(client: S3Client, place: Storage, lineage: int) -> str:
-    """Return what is missing of the state that a query of a lineage has committed; empty if nothing, or if unknown.
+def lost_of(client: S3Client, place: Storage, lineage: int, directory: str) -> str:
+    """Return what is missing of the state that a query has committed; empty if nothing, or if unknown.
 
     Args:
         client: of the storage; what it raises passes through.
         place: the application's.
         lineage: the number.
+        directory: of the query's checkpoint. Others say nothing of it: a removed query may have left half of its own.
     """
-    root = f"{LINEAGE_PREFIX}/{lineage}/"
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key(root), Delimiter="/")
-    folders = [each["Prefix"] for page in pages for each in page.get("CommonPrefixes", ())]
-    missing = (_missing(client, place, root + folder.rstrip("/").rpartition("/")[2]) for folder in folders)
-    return next(filter(None, missing), "")
-
-
-def _missing(client: S3Client, place: Storage, checkpoint: str) -> str:
+    checkpoint = f"{LINEAGE_PREFIX}/{lineage}/{directory}"
     below = place.key(f"{checkpoint}/{COMMITS}/")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=below)
     names = (item["Key"].rpartition("/")[2] for page in pages for item in page.get("Contents", []))
