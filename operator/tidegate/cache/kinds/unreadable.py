@@ -22,7 +22,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
-from tidegate.engine.rules.pauses import hour_of, next_hour_in
+from tidegate.engine.rules.pauses import hour_of, minutes_of, next_hour_in
 from tidegate.engine.rules.table import earliest
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
@@ -128,11 +128,12 @@ class InvalidResourceReporter:
         message = without_shapes(refusal_messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
         if _is_reported(app, message):
             return None
-        version = f"{app.metadata.resource_version}/{hour_of(now)}"
+        own = now + minutes_of(app.metadata.uid)  # a thousand of them do not all come at the full hour
+        version = f"{app.metadata.resource_version}/{hour_of(own)}"
         if self._reported.get(app.metadata.uid) == version:
-            return next_hour_in(now)
+            return next_hour_in(own)
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)
-        occasion = f"generation {app.metadata.generation}/{hour_of(now)}"
+        occasion = f"generation {app.metadata.generation}/{hour_of(own)}"
         event = PublishEvent(Reason.INVALID_SPEC, message, True, occasion)
         await self._events.publish(app.metadata, event, now, kind)
         conditions = msgspec.to_builtins(build_conditions((), _Unreadable(message), app.metadata.generation, now))
@@ -153,7 +154,7 @@ class InvalidResourceReporter:
             self._reported[app.metadata.uid] = version
             if len(self._reported) > _REMEMBERED:
                 self._reported.popitem(last=False)
-            return next_hour_in(now)
+            return next_hour_in(own)
         return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 from tidegate.api.streaming_app import Metadata
 from tidegate.api.values.times import growing_pause
 
@@ -54,6 +56,11 @@ def patience_left(metadata: Metadata, now: float) -> float:
 def hour_of(now: float) -> str:
     """Return the hour, as a part of an event's occasion: what lasts is told again when its event is forgotten."""
     return f"{now // EVENT_SECONDS:.0f}"
+
+
+def minutes_of(uid: str) -> float:
+    """Return seconds of an hour, always the same of an object: with these added to the time, hours begin apart."""
+    return zlib.crc32(uid.encode("utf-8", "replace")) % EVENT_SECONDS
 
 
 def next_hour_in(now: float) -> float:

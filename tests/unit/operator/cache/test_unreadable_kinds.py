@@ -196,6 +196,19 @@ async def test_one_that_takes_no_status_is_told_again_when_its_event_is_forgotte
     assert len(world.reported) == 2
 
 
+async def test_those_that_take_no_status_are_not_all_told_again_in_the_same_second_of_an_hour() -> None:
+    names = [f"odd-{number}" for number in range(8)]
+    bodies = [json.dumps(body(CONTROL_KIND, {"type": 7}, name)).encode() for name in names]
+    index = await listed(CONTROL_KIND, *bodies)
+    world = World(Refusing(dict.fromkeys(names, Invalid("status.queries: Invalid value"))))
+    each = [await world.reporter.report(one, NOW, CONTROL_KIND) for one in found(index, CONTROL_KIND)]
+    assert len(set(each)) == len(names)
+    for one, left in zip(found(index, CONTROL_KIND), each, strict=True):
+        assert left is not None
+        assert await world.reporter.report(one, NOW + left, CONTROL_KIND) == 3600.0
+    assert len(world.reported) == 2 * len(names)
+
+
 async def test_nobody_looks_again_at_one_whose_conditions_say_it() -> None:
     index, world = await listed(CONTROL_KIND, mistyped(CONTROL_KIND)), World()
     world.keep(CONTROL_KIND)
