@@ -5,7 +5,7 @@ on a node of any size.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
@@ -61,10 +61,17 @@ def runs_beyond(world: World, batch: int) -> int:
     return wait_for(f"a batch after {batch}", runs, GENEROUS)
 
 
-def the_executor(world: World) -> str:
-    """Return the name of the one executor pod."""
-    (executor,) = world.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME},tidegate.dev/role=executor")
-    return str(executor["metadata"]["name"])
+def the_executor(world: World, evicted: Collection[str] = ()) -> str:
+    """Return the name of the executor pod that is to stay, once there is one beside those that were evicted."""
+
+    def is_there() -> str:
+        found = world.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME},tidegate.dev/role=executor")
+        names = [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        assert len(names) == 1, names
+        assert names[0] not in evicted, names
+        return str(names[0])
+
+    return wait_for("an executor", is_there, GENEROUS, interval=0.5)
 
 
 def take_the_place_of_the_driver(world: World) -> None:
@@ -101,13 +108,7 @@ def test_a_driver_that_is_preempted_says_so_and_continues_when_there_is_room(run
 def test_executors_that_are_evicted_again_and_again_say_so_and_others_follow(running: World) -> None:
     batch, evicted = running.status(NAME, NAMESPACE)["batch"], set[str]()
     for _ in range(EVICTIONS):
-
-        def next_executor() -> str:
-            name = the_executor(running)
-            assert name not in evicted
-            return name
-
-        name = wait_for("the next executor", next_executor, GENEROUS, interval=0.5)
+        name = the_executor(running, evicted)
         evicted.add(name)
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
