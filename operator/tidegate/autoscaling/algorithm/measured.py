@@ -33,8 +33,6 @@ HUNG = 0.5
 """Share of what the batch before did in a second below which one is taken to have hung."""
 FULL = 0.95
 """Share of the time in batches from which on a query runs one after the other."""
-_RESTED = 90.0
-"""Seconds after a batch from which on each executor that has had no task since is told of as one without."""
 _INSTANT = 1e-3
 """Seconds between two commits, or plans, below which the driver's clock was set back: it is no time to divide by."""
 
@@ -143,7 +141,7 @@ def measure(history: History, window: float, cores: int) -> Measured | None:
     ]
     last = warm[-1]
     first = _first_of_window(warm, over, window)
-    if first is None or _is_overdue(history, first, last, window) or _works_unseen(history, last):
+    if first is None or _is_overdue(history, first, last, window):
         return None
     lately = next(
         (
@@ -212,28 +210,11 @@ def _is_overdue(history: History, first: Sample, last: Sample, window: float) ->
     now, least of all that fewer executors would be enough.
     """
     for place, (a, b) in enumerate(zip(first.queries, last.queries, strict=True)):
-        since = _same_since(history, place)
+        since = next(sample.at for sample in history.samples if sample.queries[place].batches == b.batches)
         usual = (b.committed_at - a.committed_at) / max(1, b.batches - a.batches)
         if not b.idle and last.at - since > window + OVERDUE * usual:
             return True
     return False
-
-
-def _works_unseen(history: History, last: Sample) -> bool:
-    """Return whether executors work, long after the last batch of queries that have found nothing to read since.
-
-    Then one has found something, and Spark tells of that batch when it ends: fewer executors need not be enough for it.
-    """
-    if not 0 <= last.idle_executors < last.running or not all(query.idle for query in last.queries):
-        return False
-    newest = max(_same_since(history, place) for place in range(len(last.queries)))
-    return last.at - newest > _RESTED
-
-
-def _same_since(history: History, place: int) -> float:
-    """Return since when a query has had as many batches as now, as far as samples go back."""
-    batches = history.samples[-1].queries[place].batches
-    return next(sample.at for sample in history.samples if sample.queries[place].batches == batches)
 
 
 def _between(first: Sample, last: Sample, cores: int) -> Measured:

@@ -1,13 +1,11 @@
 """What is made of the reports of a while. Pure."""
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from tidegate.autoscaling.algorithm.measured import Measured, measure
 from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS, History, take_sample
-from tidegate_spark.contract.protocol import QueryReport
 from tidegate_testing.autoscaling import NOW, history_of, measured, query, report
 
 
@@ -217,27 +215,9 @@ def test_an_idle_query_needs_nothing() -> None:
     last = query(3, NOW + 30, 4.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)
     history = History()
     for tick in range(20):
-        rested = dataclasses.replace(report((last,), 4, 32.0), executors_idle=4 if tick >= 6 else 0)
-        history = history.add(take_sample(rested, "p", NOW + 40 + 10.0 * tick))
+        history = history.add(take_sample(report((last,), 4, 32.0), "p", NOW + 40 + 10.0 * tick))
     seen = measure_of(history)
     assert (seen.arriving, seen.processed, seen.backlog, seen.rate) == (0.0, 0.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize(("others", "known"), [((), False), ((query(3, NOW + 30, 4.0, 1000, name="other"),), True)])
-def test_of_a_query_that_found_nothing_to_read_and_has_executors_at_work_nobody_knows_how_much_there_is(
-    others: tuple[QueryReport, ...], known: bool
-) -> None:
-    """Spark tells of its batch when that ends, and it would lose executors in the midst of it."""
-    last = query(3, NOW + 30, 4.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)
-    history = History()
-    for tick in range(20):
-        going_on = tuple(
-            dataclasses.replace(each, committed=each.committed + tick, last_commit_time=NOW + 34 + 10.0 * tick)
-            for each in others
-        )
-        at_work = dataclasses.replace(report((last, *going_on), 4, 32.0 + tick), executors_idle=1)
-        history = history.add(take_sample(at_work, "p", NOW + 40 + 10.0 * tick))
-    assert (measure(history, 60.0, 1) is not None) is known
 
 
 @pytest.mark.parametrize(("batches", "ended"), [(5, NOW - 36_000), (0, 0.0)], ids=["hours", "since the start"])
