@@ -65,6 +65,7 @@ class Batches(Observer):
         self._seconds: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._idle: set[str] = set()
+        self._busy_since: dict[str, float] = {}
 
     def started(self, query: str) -> None:
         """Take note that a query runs."""
@@ -89,7 +90,9 @@ class Batches(Observer):
     def at_batch(self, query: str) -> None:
         """Take note of a batch that has begun: Spark tells of none before it ends, which may be in an hour."""
         with self._lock:
-            self._idle.discard(query)
+            if query in self._idle:
+                self._idle.discard(query)
+                self._busy_since[query] = self._clock()
 
     def durations(self, query: str) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative buckets, by upper bound, and the sum of all durations."""
@@ -104,9 +107,10 @@ class Batches(Observer):
             return query in self._idle
 
     def commit_age(self, query: QueryReport) -> float:
-        """Return the seconds since the query's last commit or start, whichever came later."""
+        """Return the seconds since the query's last commit or start, or since it was idle, whichever came later."""
         with self._lock:
-            since = max(query.last_commit_time, self._started.get(query.name, 0.0))
+            began = max(self._started.get(query.name, 0.0), self._busy_since.get(query.name, 0.0))
+        since = max(query.last_commit_time, began)
         return max(0.0, self._clock() - since)
 
 
@@ -162,7 +166,7 @@ class QueryCollector(Collector):
         return family
 
     def _commit_ages(self, running: list[QueryReport]) -> Metric:
-        help_text = "Time since a running query's last commit or start, whichever came later."
+        help_text = "Time since a running query's last commit, start or end of being idle, whichever came last."
         family = GaugeMetricFamily("tidegate_query_last_commit_age_seconds", help_text, labels=LABELS)
         for query in running:
             family.add_metric(self._labels(query), self._batches.commit_age(query))

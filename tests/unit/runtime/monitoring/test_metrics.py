@@ -129,6 +129,22 @@ def test_a_query_is_idle_from_a_trigger_without_input_to_the_next_batch() -> Non
     assert driver.value("tidegate_query_idle") == 0
 
 
+def test_a_batch_that_began_after_a_lull_is_not_as_old_as_the_lull() -> None:
+    driver = Scrape()
+    driver.progress.query_started("main")
+    driver.progress.query_committed("main", commit(at=driver.now))
+    driver.progress.query_idle("main")
+    driver.now += 36_000
+    assert driver.value("tidegate_query_last_commit_age_seconds") == 36_000
+    driver.progress.observer.at_batch("main")
+    driver.now += 20
+    driver.progress.observer.at_batch("main")
+    assert driver.value("tidegate_query_last_commit_age_seconds") == 20
+    driver.now += 20
+    driver.progress.query_committed("main", commit(1, at=driver.now - 5))
+    assert driver.value("tidegate_query_last_commit_age_seconds") == 5
+
+
 def test_a_lag_that_nobody_knows_has_no_series() -> None:
     driver = Scrape()
     driver.progress.query_started("main")
