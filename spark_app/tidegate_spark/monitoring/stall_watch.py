@@ -18,6 +18,8 @@ from tidegate_spark.queries.queries import Queries
 
 INTERVAL_SECONDS = 5.0
 RUNS_BATCH = "Processing new data"
+CLEANS_UP = "No new data but cleaning up state"
+_AT_BATCH = (RUNS_BATCH, CLEANS_UP)
 """What Spark's StreamExecution calls itself between writing a batch's offsets and committing it."""
 WAITS_FOR_TRIGGER = "Waiting for next trigger"
 
@@ -78,7 +80,7 @@ class StallWatch:
         assert entry.query is not None
         status = entry.query._jsq.status()
         message, active = str(status.message()), bool(status.isTriggerActive())
-        under_way = active and message == RUNS_BATCH
+        under_way = active and message in _AT_BATCH
         # Stages are read only if a batch lasts from one sample to the next; most do not.
         lasts = under_way and self._batches.get(entry.name) == last_batch
         self._batches[entry.name] = last_batch

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.monitoring.metrics import Batches
-from tidegate_spark.monitoring.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
+from tidegate_spark.monitoring.stall_watch import CLEANS_UP, RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 from tidegate_spark.process.progress import Commit, Progress
 
 CONFIG = DriverConfig(
@@ -67,6 +67,12 @@ def test_a_batch_whose_tasks_neither_finish_nor_fail_is_stalled(spark: Spark) ->
     assert "'main'" in spark.progress.stalled
 
 
+def test_a_batch_without_input_that_only_cleans_up_state_is_stalled_likewise(spark: Spark) -> None:
+    spark.status = CLEANS_UP
+    spark.go_on(620)
+    assert "'main'" in spark.progress.stalled
+
+
 def test_tasks_that_fail_one_attempt_after_the_other_because_the_broker_is_down_are_no_stall(spark: Spark) -> None:
     # Each attempt to read waits for 180 s with Spark's and Kafka's defaults, and there are four of them.
     for _ in range(4):
@@ -110,9 +116,10 @@ def test_a_query_that_waits_longer_than_the_timeout_for_its_trigger_is_not_stall
     assert spark.progress.stalled == ""
 
 
+@pytest.mark.parametrize("batch", [RUNS_BATCH, CLEANS_UP])
 @pytest.mark.parametrize("timeout", [TIMEOUT, 0.0])
 def test_a_query_that_found_nothing_to_read_and_has_begun_a_batch_since_is_not_idle(
-    monkeypatch: pytest.MonkeyPatch, timeout: float
+    monkeypatch: pytest.MonkeyPatch, timeout: float, batch: str
 ) -> None:
     """Spark tells of a batch when it ends; an alert about one that lasts leaves idle queries out."""
     spark = Spark(monkeypatch, timeout)
@@ -121,6 +128,6 @@ def test_a_query_that_found_nothing_to_read_and_has_begun_a_batch_since_is_not_i
     spark.progress.query_idle("main")
     spark.go_on(30)
     assert batches.is_idle("main")
-    spark.status, spark.triggered = RUNS_BATCH, True
+    spark.status, spark.triggered = batch, True
     spark.go_on(10)
     assert not batches.is_idle("main")
