@@ -146,9 +146,21 @@ class Positions:
         return batches[low] if low < len(batches) else None
 
     def oldest(self, repository: AppObjects) -> int | None:
-        """Return the lowest position of any batch of the lineage that is there, None if none has one."""
-        found = [self.of(repository, query, min(batches)) for query, batches in self._planned(repository).items()]
+        """Return the lowest position of any batch of the lineage that is there, None if none has one.
+
+        Raises:
+            LookupError: of a query, no batch that was listed is there any more.
+        """
+        found = [self._first_there(repository, *each) for each in self._planned(repository).items()]
         return min((position for position in found if position is not None), default=None)
+
+    def _first_there(self, repository: AppObjects, query: str, batches: Sequence[int]) -> int | None:
+        """Return the position of the lowest batch that is there: Spark removes the oldest ones while others read."""
+        *older, newest = sorted(batches)
+        for batch in older:
+            with contextlib.suppress(LookupError):
+                return self.of(repository, query, batch)
+        return self.of(repository, query, newest)
 
     def asked(self, repository: AppObjects) -> frozenset[str]:
         """Return the checkpoints' directories of the lineage's queries whose newest batch has a position."""

@@ -54,6 +54,25 @@ def test_the_batch_of_a_message_is_the_first_one_behind_it() -> None:
     assert positions.newest(repository, "other") is None
 
 
+def test_the_oldest_position_is_found_though_spark_removes_the_oldest_batches_after_they_were_listed() -> None:
+    """Nothing of the log would be removed before the next base, which may be in an hour."""
+    buckets = Buckets()
+
+    def write(batch: int, position: int) -> None:
+        text = HEAD + f'{{"tidegate-control": {position}}}'
+        buckets.write(BUCKET, f"{PREFIX}/lineages/2/main/offsets/{batch}", text.encode())
+
+    def remove(upto: int) -> None:
+        for batch in range(upto):
+            buckets.remove(BUCKET, f"{PREFIX}/lineages/2/main/offsets/{batch}")
+
+    for batch in range(4):
+        write(batch, 10 * batch)
+    assert Positions(2).oldest(repository_in(buckets, lambda call: remove(2) if call.verb == "get" else None)) == 20
+    with pytest.raises(LookupError):
+        Positions(2).oldest(repository_in(buckets, lambda call: remove(4) if call.verb == "get" else None))
+
+
 def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_cleaned_up() -> None:
     buckets = Buckets()
     calls: list[str] = []
