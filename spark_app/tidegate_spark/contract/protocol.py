@@ -398,6 +398,11 @@ class QueryReport:
     """Its trigger is continuous: epochs are counted as batches, and there are no rows, rates and lag."""
     starts_empty: bool = False
     """Spark cannot continue it: whenever the driver starts, its batches are numbered from 0 again."""
+    at_batch: bool = False
+    """A batch has begun since the last one that was reported, so rates of zero do not say that there is nothing to do.
+
+    An agent of before does not tell.
+    """
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,7 @@ class StallWatch:
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
             pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
-            if seen.batch_under_way:
-                self._progress.observer.at_batch(entry.name)
+            self._progress.query_at_batch(entry.name, seen.batch_under_way and not report.continuous)
             seconds = self._detector.check(entry.name, seen, now, self._up())
             if self._detector.is_stalled(seconds, pause):
                 stalled = _words(report, seconds, seen.batch_under_way)

@@ -198,6 +198,7 @@ class Progress:
                 busy_ms_total=before.busy_ms_total + max(0, commit.batch_duration_ms),
                 source_partitions=commit.source_partitions,
                 state_partitions=commit.state_partitions,
+                at_batch=False,
             )
             self._task_seconds_committed = self._task_seconds
         self.observer.committed(name, commit)
@@ -208,8 +209,19 @@ class Progress:
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
             self._proven.add(name)
-            self._queries[name] = dataclasses.replace(before, input_rows_per_second=0.0, processed_rows_per_second=0.0)
+            self._queries[name] = dataclasses.replace(
+                before, input_rows_per_second=0.0, processed_rows_per_second=0.0, at_batch=False
+            )
         self.observer.idle(name)
+
+    def query_at_batch(self, name: str, under_way: bool) -> None:
+        """Note whether a batch is under way, of which Spark tells when it ends."""
+        with self._lock:
+            self._queries[name] = dataclasses.replace(
+                self._queries.get(name, QueryReport(name=name)), at_batch=under_way
+            )
+        if under_way:
+            self.observer.at_batch(name)
 
     def query_ended(self, name: str, last_committed_batch: int = -1, *, failed: bool = False) -> None:
         """Note that query ``name`` runs no more, and whether an exception ended it; that holds until it runs again."""
@@ -220,6 +232,7 @@ class Progress:
             self._queries[name] = dataclasses.replace(
                 before,
                 active=False,
+                at_batch=False,
                 failed=before.failed or failed,
                 batch_id=batch,
                 input_rows_per_second=0.0,

@@ -267,6 +267,9 @@ def reported_by_agent(report: AgentReport) -> bytes:
         for query in report.queries:
             if query.starts_empty:
                 progress.query_starts_empty(query.name)
+        for query in report.queries:
+            if query.at_batch:
+                progress.query_at_batch(query.name, True)
         progress.query_started("dedupe", 7)
         progress.query_ended("dedupe", failed=True)
         for query in report.queries:
@@ -316,6 +319,9 @@ WITH_TRIGGERS = dataclasses.replace(
 WITH_EMPTY_STARTS = dataclasses.replace(
     WITH_TRIGGERS, queries=(REPORT.queries[0], dataclasses.replace(WITH_TRIGGERS.queries[1], starts_empty=True))
 )
+WITH_BATCH_UNDER_WAY = dataclasses.replace(
+    WITH_EMPTY_STARTS, queries=(dataclasses.replace(REPORT.queries[0], at_batch=True), WITH_EMPTY_STARTS.queries[1])
+)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -351,7 +357,9 @@ FORMS = [
     Form("agent-report-with-ends", WITH_ENDS, asked_agent, None),
     # From before it told which queries start empty each time.
     Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, None),
-    Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, reported_by_agent),
+    # From before it told which queries are at a batch.
+    Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, None),
+    Form("agent-report-with-batch-under-way", WITH_BATCH_UNDER_WAY, asked_agent, reported_by_agent),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.

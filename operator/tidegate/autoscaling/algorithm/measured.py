@@ -178,12 +178,12 @@ def _over_after(begin: QueryCount, later: Sequence[QueryCount]) -> int:
     Of a query that had nothing to read since, none was by then: the first batch after a lull is measured, since those
     that follow may be as long as the lag that more executors are to keep small.
     """
-    return min([begin.batches + 1, *(query.batches for query in later if query.idle)])
+    return min([begin.batches + 1, *(query.batches for query in later if query.rested)])
 
 
 def _is_after(over: Sequence[int], sample: Sample) -> bool:
     """Return whether the last batch of each query was planned after the beginning, or there was nothing to read."""
-    return all(query.idle or query.batches > batches for batches, query in zip(over, sample.queries, strict=True))
+    return all(query.rested or query.batches > batches for batches, query in zip(over, sample.queries, strict=True))
 
 
 def _is_later(first: Sample, last: Sample) -> bool:
@@ -296,7 +296,7 @@ class _Span:
         planning = b.planned_at - a.planned_at
         if b.idle or committing < _INSTANT or planning < _INSTANT:
             committing = planning = window
-        elif a.idle:
+        elif a.rested:
             # Nothing waited at the first sample: what lies between its last batch and that was a lull of any length.
             committing, planning = min(committing, window), min(planning, window)
         rows, working = max(0, b.rows - a.rows), max(0.0, b.busy_seconds - a.busy_seconds)

@@ -31,11 +31,18 @@ class QueryCount:
     batch_rows: float
     lag_rows: int
     """Rows that its last batch left at the sources, -1 if they do not tell."""
-    idle: bool
-    """Its last trigger found nothing to read."""
+    rested: bool
+    """A trigger has found nothing to read since its last batch."""
     source_partitions: int = -1
     """-1: not known."""
     state_partitions: int = 0
+    at_batch: bool = False
+    """Another batch is under way; False also if the driver does not tell."""
+
+    @property
+    def idle(self) -> bool:
+        """It has nothing to do: its last trigger found nothing to read, and no batch is known to have begun since."""
+        return self.rested and not self.at_batch
 
     @property
     def planned_at(self) -> float:
@@ -119,7 +126,7 @@ def take_sample(report: AgentReport, process: str, at: float) -> Sample:
 
 def _count(query: QueryReport) -> QueryCount:
     seconds = number_of(query.batch_duration_ms) / 1000
-    idle = query.input_rows_per_second == 0.0 and query.processed_rows_per_second == 0.0
+    rested = query.input_rows_per_second == 0.0 and query.processed_rows_per_second == 0.0
     return QueryCount(
         name=query.name,
         batches=number_of(query.committed),
@@ -129,9 +136,10 @@ def _count(query: QueryReport) -> QueryCount:
         batch_seconds=seconds,
         batch_rows=_amount_of(query.processed_rows_per_second) * seconds,
         lag_rows=number_of(query.lag_rows, -1),
-        idle=idle,
+        rested=rested,
         source_partitions=number_of(query.source_partitions, -1),
         state_partitions=number_of(query.state_partitions),
+        at_batch=query.at_batch is True,
     )
 
 

@@ -220,6 +220,24 @@ def test_an_idle_query_needs_nothing() -> None:
     assert (seen.arriving, seen.processed, seen.backlog, seen.rate) == (0.0, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize(("at_batch", "known"), [(True, False), (False, True)], ids=["at a batch", "without input"])
+@pytest.mark.parametrize("beside", [True, False], ids=["beside a busy query", "alone"])
+def test_of_a_query_that_has_begun_a_batch_after_a_lull_nobody_knows_how_much_there_is(
+    beside: bool, at_batch: bool, known: bool
+) -> None:
+    """Spark tells of its batch when that ends, and it would lose executors in the midst of it."""
+    history = History()
+    for tick in range(60):
+        # Fifty seconds of batches, a lull of four minutes, and a batch of five, of which its end is not seen.
+        quiet, begun = tick > 5, tick > 30
+        zero = {"input_rows_per_second": 0.0, "processed_rows_per_second": 0.0} if quiet else {}
+        main = query(min(tick, 5), NOW + 10.0 * min(tick, 5), 4.0, 1000, at_batch=begun and at_batch, **zero)
+        others = (query(tick, NOW + 10.0 * tick, 4.0, 1000, name="busy"),) if beside else ()
+        work = 8.0 * (min(tick, 5) + 1 + (tick if beside else 0))
+        history = history.add(take_sample(report((main, *others), 4, work), "p", NOW + 10.0 * tick + 5.0))
+    assert (measure(history, 60.0, 1) is not None) is known
+
+
 @pytest.mark.parametrize(("batches", "ended"), [(5, NOW - 36_000), (0, 0.0)], ids=["hours", "since the start"])
 def test_what_arrives_after_a_lull_is_counted_from_its_end(batches: int, ended: float) -> None:
     silent = query(batches - 1, ended - 10.0, 10.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)

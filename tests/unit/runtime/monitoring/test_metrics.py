@@ -136,9 +136,9 @@ def test_a_batch_that_began_after_a_lull_is_not_as_old_as_the_lull() -> None:
     driver.progress.query_idle("main")
     driver.now += 36_000
     assert driver.value("tidegate_query_last_commit_age_seconds") == 36_000
-    driver.progress.observer.at_batch("main")
+    driver.progress.query_at_batch("main", True)
     driver.now += 20
-    driver.progress.observer.at_batch("main")
+    driver.progress.query_at_batch("main", True)
     assert driver.value("tidegate_query_last_commit_age_seconds") == 20
     driver.now += 20
     driver.progress.query_committed("main", commit(1, at=driver.now - 5))

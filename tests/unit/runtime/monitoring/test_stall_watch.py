@@ -128,6 +128,10 @@ def test_a_query_that_found_nothing_to_read_and_has_begun_a_batch_since_is_not_i
     spark.progress.query_idle("main")
     spark.go_on(30)
     assert batches.is_idle("main")
+    assert not spark.progress.report().queries[0].at_batch
     spark.status, spark.triggered = batch, True
     spark.go_on(10)
     assert not batches.is_idle("main")
+    assert spark.progress.report().queries[0].at_batch
+    spark.progress.query_committed("main", Commit(0, 0, 0.0, 0.0, 1000, 0, 0, 1.0))
+    assert not spark.progress.report().queries[0].at_batch
