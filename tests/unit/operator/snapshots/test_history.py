@@ -123,6 +123,7 @@ def listed(version: int, *, apps: int = 2) -> web.Response:
     for number in range(NUMBER):
         snapshot = made(number, '{"maxCount":1}')
         metadata = msgspec.structs.replace(snapshot.metadata, resource_version=str(version))
+        assert snapshot.spec.app_ref is not None
         of = msgspec.structs.replace(snapshot.spec.app_ref, name=f"orders-{number % apps}")
         spec = msgspec.structs.replace(snapshot.spec, app_ref=of)
         found.append(msgspec.structs.replace(snapshot, metadata=metadata, spec=spec))
