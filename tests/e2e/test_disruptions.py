@@ -5,7 +5,7 @@ on a node of any size.
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +20,6 @@ NAMESPACE, NAME, URGENT = f"{PREFIX}-disruptions", "yielding", "urgent"
 LOW = f"{PREFIX}-low"
 HELD = "example.com/held"
 GENEROUS = 600.0
-EVICTIONS = 4
-"""After the first ones another executor is there at once."""
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +59,17 @@ def runs_beyond(world: World, batch: int) -> int:
     return wait_for(f"a batch after {batch}", runs, GENEROUS)
 
 
-def the_executor(world: World, evicted: Collection[str] = ()) -> str:
-    """Return the name of the executor pod that is to stay, once there is one beside those that were evicted."""
+def executors(world: World) -> list[str]:
+    """Return the names of the executor pods that are to stay."""
+    found = world.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME},tidegate.dev/role=executor")
+    return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
-    def is_there() -> str:
-        found = world.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME},tidegate.dev/role=executor")
-        names = [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
-        assert len(names) == 1, names
-        assert names[0] not in evicted, names
-        return str(names[0])
 
-    return wait_for("an executor", is_there, GENEROUS, interval=0.5)
+def evict(world: World, name: str) -> None:
+    """Have the API server evict a pod."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
+    world.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
 
 
 def take_the_place_of_the_driver(world: World) -> None:
@@ -106,21 +104,24 @@ def test_a_driver_that_is_preempted_says_so_and_continues_when_there_is_room(run
 
 
 def test_executors_that_are_evicted_again_and_again_say_so_and_others_follow(running: World) -> None:
-    batch, evicted = running.status(NAME, NAMESPACE)["batch"], set[str]()
-    for _ in range(EVICTIONS):
-        name = the_executor(running, evicted)
-        evicted.add(name)
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
-        running.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
-    said = Said("ExecutorsLost", ("was evicted, as when a node is drained",))
-    await_reasons(running, NAMESPACE, {NAME: said}, GENEROUS)
+    """The first ones are followed by others at once; then there is a pause, in which one reads why."""
+    batch = running.status(NAME, NAMESPACE)["batch"]
+
+    def said_while_all_are_evicted() -> dict[str, Any]:
+        for name in executors(running):
+            evict(running, name)
+        ready = running.kubectl.condition(running.get_app(NAME, NAMESPACE), "Ready")
+        assert ready["reason"] == "ExecutorsLost", ready
+        return ready
+
+    ready = wait_for("the reason", said_while_all_are_evicted, GENEROUS, interval=0.5)
+    assert "was evicted, as when a node is drained" in ready["message"], ready
     assert runs_beyond(running, batch) > batch
 
 
 def test_an_application_whose_executor_does_not_go_is_not_gone_and_says_which_pod_that_is(running: World) -> None:
     """Whatever holds the pod: here a finalizer of somebody's, elsewhere a node that does not answer."""
-    name = the_executor(running)
+    (name,) = executors(running)
     running.kubectl.patch("pod", name, NAMESPACE, {"metadata": {"finalizers": [HELD]}})
     running.kubectl.delete("sapp", NAME, NAMESPACE)
     await_reasons(running, NAMESPACE, {NAME: Said("ExecutorsStopping", ())}, GENEROUS)
