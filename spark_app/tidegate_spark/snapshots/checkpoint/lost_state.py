@@ -13,7 +13,7 @@ from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, read_commit
 from tidegate_spark.storage import s3_client as store
-from tidegate_spark.storage.claim.known_batches import is_there
+from tidegate_spark.storage.claim.known_batches import is_there, newest_committed
 from tidegate_spark.storage.store import Entry, SnapshotError
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ def lost_of(client: S3Client, place: Storage, lineage: int, directory: str) -> s
         directory: of the query's checkpoint. Others say nothing of it: a removed query may have left half of its own.
     """
     checkpoint = f"{LINEAGE_PREFIX}/{lineage}/{directory}"
-    below = place.key(f"{checkpoint}/{COMMITS}/")
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=below)
-    names = (item["Key"].rpartition("/")[2] for page in pages for item in page.get("Contents", []))
-    newest = max((int(name) for name in names if name.isdecimal()), default=-1)
-    listing = {f"{COMMITS}/{newest}": Entry(f"{below}{newest}", size=0, etag="")}
+    newest = newest_committed(client, place, checkpoint)
+    commit = f"{COMMITS}/{newest}"
+    listing = {commit: Entry(place.key(f"{checkpoint}/{commit}"), size=0, etag="")}
 
     def read(path: str) -> bytes:
         found = store.read_object(client, place, place.key(f"{checkpoint}/{path}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: i
     # A key with this prefix is of that batch, or of one with more digits: a later one.
     if is_there(client, place, f"{checkpoint}/{_COMMITS}/{batch}"):
         return None
-    newest = max(_batches(client, place, f"{checkpoint}/{_COMMITS}/"), default=-1)
+    newest = newest_committed(client, place, checkpoint)
     if newest >= batch or is_there(client, place, f"{checkpoint}{EMPTY_START}"):
         return None
     if is_there(client, place, f"{checkpoint}/{_STATE}/"):
@@ -66,10 +66,12 @@ def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: i
     return newest if newest < 0 < batch else None
 
 
-def _batches(client: S3Client, place: Storage, below: str) -> Iterator[int]:
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key(below)):
-        names = (item["Key"].rpartition("/")[2] for item in page.get("Contents", []))
-        yield from (int(name) for name in names if name.isdecimal())
+def newest_committed(client: S3Client, place: Storage, checkpoint: str) -> int:
+    """Return the newest batch that a query has committed, -1 if none; ``checkpoint`` is below the place."""
+    below = place.key(f"{checkpoint}/{_COMMITS}/")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=below)
+    names = (item["Key"].rpartition("/")[2] for page in pages for item in page.get("Contents", []))
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 def has_batches(client: S3Client, place: Storage, lineage: int) -> bool:

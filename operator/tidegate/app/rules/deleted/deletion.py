@@ -83,8 +83,8 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
     """
     if wait_for_disowned_driver(o, now) is not None:
         return None
-    words = (Reason.EXECUTORS_STOPPING, deletion_messages.EXECUTORS_DELETED)
-    verdict = _remove(o.executors, DeleteExecutor, words, now)
+    stopping = (Reason.EXECUTORS_STOPPING, deletion_messages.EXECUTORS_DELETED)
+    verdict = _remove(o.executors, DeleteExecutor, stopping, now)
     if verdict is None or not verdict.after:
         return verdict
     return dataclasses.replace(verdict, before=(ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),))
