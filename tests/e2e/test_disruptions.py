@@ -4,7 +4,6 @@ The urgent pod wants no driver beside it on its node, and has the higher priorit
 on a node of any size.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.long  # tests/unit/operator/app/rules/test_disruptions.
 
 NAMESPACE, NAME, URGENT = f"{PREFIX}-disruptions", "yielding", "urgent"
 LOW = f"{PREFIX}-low"
-HELD = "example.com/held"
 GENEROUS = 600.0
 
 
@@ -35,16 +33,9 @@ def running(world: World) -> Iterator[World]:
         yield world
     finally:
         world.kubectl.run("delete", "pod", URGENT, "-n", NAMESPACE, "--ignore-not-found", timeout=120)
-        release(world)
+        world.release_pods(NAMESPACE)
         world.delete_apps(NAMESPACE)
         world.kubectl.run("delete", "priorityclass", LOW, "--ignore-not-found")
-
-
-def release(world: World) -> None:
-    """Remove the finalizers of the pods that the tests hold."""
-    for pod in world.kubectl.list("pods", NAMESPACE):
-        if HELD in pod["metadata"].get("finalizers", ()):
-            world.kubectl.patch("pod", pod["metadata"]["name"], NAMESPACE, {"metadata": {"finalizers": None}})
 
 
 def runs_beyond(world: World, batch: int) -> int:
@@ -65,31 +56,12 @@ def executors(world: World) -> list[str]:
     return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def evict(world: World, name: str) -> None:
-    """Have the API server evict a pod."""
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
-    world.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
-
-
 def take_the_place_of_the_driver(world: World) -> None:
     """Have an urgent pod take the node from the driver."""
     selector = {"matchLabels": {"tidegate.dev/app": NAME, "tidegate.dev/role": "driver"}}
     alone = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
-    container = {
-        "name": "any",
-        "image": world.environment.image_spark,
-        "command": ["sleep", "3600"],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    spec: dict[str, Any] = {
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}},
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-        "terminationGracePeriodSeconds": 1,
-    }
-    metadata = {"name": URGENT, "namespace": NAMESPACE}
-    world.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
+    world.kubectl.apply(world.somebodys_pod(URGENT, NAMESPACE, ["sleep", "3600"], affinity=affinity))
 
 
 def test_a_driver_that_is_preempted_says_so_and_continues_when_there_is_room(running: World) -> None:
@@ -109,7 +81,7 @@ def test_executors_that_are_evicted_again_and_again_say_so_and_others_follow(run
 
     def said_while_all_are_evicted() -> dict[str, Any]:
         for name in executors(running):
-            evict(running, name)
+            running.evict(name, NAMESPACE)
         ready = running.kubectl.condition(running.get_app(NAME, NAMESPACE), "Ready")
         assert ready["reason"] == "ExecutorsLost", ready
         return ready
@@ -122,9 +94,9 @@ def test_executors_that_are_evicted_again_and_again_say_so_and_others_follow(run
 def test_an_application_whose_executor_does_not_go_is_not_gone_and_says_which_pod_that_is(running: World) -> None:
     """Whatever holds the pod: here a finalizer of somebody's, elsewhere a node that does not answer."""
     (name,) = executors(running)
-    running.kubectl.patch("pod", name, NAMESPACE, {"metadata": {"finalizers": [HELD]}})
+    running.hold(name, NAMESPACE)
     running.kubectl.delete("sapp", NAME, NAMESPACE)
     await_reasons(running, NAMESPACE, {NAME: Said("ExecutorsStopping", ())}, GENEROUS)
     await_reasons(running, NAMESPACE, {NAME: Said("PodNotGone", (name,))}, GENEROUS)
-    release(running)
+    running.release_pods(NAMESPACE)
     wait_for("the end of the application", lambda: running.kubectl.get("sapp", NAME, NAMESPACE) is None, GENEROUS)

@@ -13,6 +13,7 @@ import pytest
 
 from devcluster import kafka
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.named_reasons import Noted, Said
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
@@ -172,33 +173,17 @@ class Faulty:
 def faulty(world: World, request: pytest.FixtureRequest) -> Iterator[Faulty]:
     """Every application of a group was applied, and said what its fault is."""
     world.make_namespace(NAMESPACE)
-    made = Faulty(request.param, {})
+    noted = Noted({fault.name: Said(fault.reason, fault.texts) for fault in request.param})
+    made = Faulty(request.param, noted.conditions)
     try:
         for fault in made.faults:
             world.kubectl.apply(fault.build(world))
-        wait_for("each fault to be named", partial(each_is_named, world, made), timeout=600, interval=1)
+        wait_for("each fault to be named", partial(noted.look, world, NAMESPACE), timeout=600, interval=1)
         yield made
     finally:
         if world.environment.own:
             world.start_kafka()  # the tests that follow need it, however this ended
         world.delete_apps(NAMESPACE)
-
-
-def each_is_named(world: World, faulty: Faulty) -> bool:
-    """Note each condition when it is seen first.
-
-    A driver that is started again says so for a moment; it ends in the same way, and the pauses between grow.
-    """
-    apps = {app["metadata"]["name"]: app for app in world.kubectl.list("sapp", NAMESPACE)}
-    waiting = []
-    for fault in (fault for fault in faulty.faults if fault.name not in faulty.conditions):
-        condition = world.kubectl.condition(apps[fault.name], "Ready")
-        if condition.get("reason") == fault.reason:
-            faulty.conditions[fault.name] = condition
-        else:
-            waiting.append(f"{fault.name}: {condition}")
-    assert not waiting, waiting
-    return True
 
 
 def ready_because(world: World, name: str, reason: str) -> dict[str, Any]:

@@ -11,14 +11,14 @@ import pytest
 
 from tidegate_testing.named_reasons import Said, await_reasons
 from tidegate_testing.waiting import wait_for
-from tidegate_testing.world import PREFIX, World
+from tidegate_testing.world import HELD, PREFIX, World
 
 pytestmark = pytest.mark.long  # tests/unit/operator has each rule; here Kubernetes itself is in the way
 
 NAMESPACE = f"{PREFIX}-in-the-way"
 HANDLER = f"{PREFIX}-nowhere"
-NOWHERE = {"podTemplate": {"spec": {"nodeSelector": {"example.com/disk": "none"}}}}
-HELD = "example.com/held"
+NO_NODE = {"example.com/disk": "none"}
+NOWHERE = {"podTemplate": {"spec": {"nodeSelector": NO_NODE}}}
 SAID = {
     "pod-taken": Said("PodNameTaken", ("Pod pod-taken-driver exists and does not belong to this application",)),
     "access-taken": Said(
@@ -41,29 +41,10 @@ def namespace(world: World) -> Iterator[str]:
     try:
         yield NAMESPACE
     finally:
-        release(world)
+        world.release_pods(NAMESPACE)
         world.delete_apps(NAMESPACE)
         world.kubectl.run("delete", "runtimeclass", HANDLER, "--ignore-not-found")
         world.kubectl.run("delete", "pods", "--all", "-n", NAMESPACE, timeout=200)
-
-
-def release(world: World) -> None:
-    """Remove the finalizers of the pods that the tests hold."""
-    for pod in world.kubectl.list("pods", NAMESPACE):
-        if HELD in pod["metadata"].get("finalizers", ()):
-            world.kubectl.patch("pod", pod["metadata"]["name"], NAMESPACE, {"metadata": {"finalizers": None}})
-
-
-def a_pod(world: World, name: str) -> dict[str, Any]:
-    """Return somebody's pod, for which there is no node: what it would run does not matter."""
-    container = {
-        "name": "any",
-        "image": world.environment.image_spark,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    safe = {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}}
-    spec = {"nodeSelector": {"example.com/disk": "none"}, "securityContext": safe, "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 
 def driver_of(world: World, name: str, epoch: int = 1) -> dict[str, Any]:
@@ -83,7 +64,7 @@ def leave_a_pod_behind(world: World, name: str) -> None:
     """Have an application go while finalizers keep its driver pod, as where somebody removes the application's own."""
     world.kubectl.apply(world.app(name, NAMESPACE, main="script:counting.py", spec=NOWHERE))
     driver_of(world, name)
-    world.kubectl.patch("pod", f"{name}-driver", NAMESPACE, {"metadata": {"finalizers": [HELD]}})
+    world.hold(f"{name}-driver", NAMESPACE)
     world.kubectl.run("delete", "sapp", name, "-n", NAMESPACE, "--wait=false")
     world.kubectl.patch("sapp", name, NAMESPACE, {"metadata": {"finalizers": None}})
     wait_for("the application to be gone", lambda: world.kubectl.get("sapp", name, NAMESPACE) is None, timeout=60)
@@ -102,7 +83,8 @@ def lose_pods(world: World, name: str, times: int) -> None:
 def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, namespace: str) -> None:
     metadata = {"name": "tidegate-driver-access-taken", "namespace": namespace}
     world.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    world.kubectl.apply(a_pod(world, "pod-taken-driver"))
+    # There is no node for it: what it would run does not matter.
+    world.kubectl.apply(world.somebodys_pod("pod-taken-driver", namespace, nodeSelector=NO_NODE))
     sandbox = {"podTemplate": {"spec": {"runtimeClassName": HANDLER}}, "podStartTimeoutSeconds": 10}
     for name in ("pod-taken", "access-taken", "lost"):
         world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=NOWHERE))
@@ -115,7 +97,7 @@ def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, n
     found = world.kubectl.get("pod", "pod-taken-driver", namespace)
     assert found is not None
     assert "deletionTimestamp" not in found["metadata"]
-    release(world)
+    world.release_pods(NAMESPACE)
     world.kubectl.run("delete", "pod", "pod-taken-driver", "-n", namespace)
     world.kubectl.run("delete", "serviceaccount", "tidegate-driver-access-taken", "-n", namespace)
     for name in ("pod-taken", "access-taken", "earlier", "lost"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_testing.named_reasons import Said, await_reasons
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
@@ -116,20 +117,8 @@ def test_each_pod_that_does_not_start_says_which_object_it_lacks(world: World, n
         for container in template.get("initContainers", ()):
             container["image"] = app["spec"]["application"]["image"]
         world.kubectl.apply(app)
-    named: dict[str, dict[str, Any]] = {}
-
-    def all_named() -> bool:
-        for app in world.kubectl.list("sapp", namespace):
-            ready = world.kubectl.condition(app, "Ready")
-            if ready.get("reason") == STUCK[app["metadata"]["name"]][1]:
-                named[app["metadata"]["name"]] = ready
-        assert set(named) == set(STUCK), f"not yet: {set(STUCK) - set(named)}"
-        return True
-
-    wait_for("each cause to be named", all_named, timeout=600, interval=1)
-    for name, (_, _, message) in STUCK.items():
-        assert [word for word in message if word not in named[name]["message"]] == [], named[name]
-        assert named[name]["status"] == "False"
+    said = {name: Said(reason, message) for name, (_, reason, message) in STUCK.items()}
+    await_reasons(world, namespace, said, timeout=600)
     assert world.operator_crashes() == []
 
 

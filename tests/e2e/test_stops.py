@@ -3,7 +3,6 @@
 Of all the ways only the first comes from the operator; the others reach the container's first process.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -51,10 +50,7 @@ class Stage:
 
     def evict(self) -> None:
         """Have the API server evict the pod."""
-        metadata = {"name": f"{NAME}-driver", "namespace": NAMESPACE}
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{NAME}-driver/eviction"
-        self.world.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+        self.world.evict(f"{NAME}-driver", NAMESPACE)
 
     def drain(self) -> None:
         """Drain the node of this application's pods."""

@@ -63,27 +63,9 @@ def test_an_application_says_what_it_finds_in_a_storage_that_it_cannot_start_wit
     world.delete_apps(namespace)
 
 
-def odd_store(world: World, way: str) -> dict[str, Any]:
-    """Return a pod with such a store."""
-    container = {
-        "name": "store",
-        "image": world.environment.image_spark,
-        "command": ["python3", "/opt/scripts/odd_store.py", way],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "scripts", "mountPath": "/opt/scripts"}],
-    }
-    spec = {
-        "volumes": [{"name": "scripts", "configMap": {"name": "scripts"}}],
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-        "terminationGracePeriodSeconds": 1,
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": way, "namespace": NAMESPACE}, "spec": spec}
-
-
 def test_a_store_that_does_not_do_what_it_is_asked_is_named_with_what_it_lacks(world: World, namespace: str) -> None:
     for way in ODD_STORES:
-        world.kubectl.apply(odd_store(world, way))
+        world.kubectl.apply(world.somebodys_pod(way, namespace, ["python3", "/opt/scripts/odd_store.py", way]))
     for way in ODD_STORES:
 
         def address(pod: str = way) -> str:

@@ -11,7 +11,15 @@ from mypy_boto3_s3 import S3Client
 from devcluster import kafka, s3
 from devcluster.cluster import Cluster
 from devcluster.environment import Environment
-from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app, with_quick_java
+from tidegate_testing.apps import (
+    CREDENTIALS,
+    SCRIPTS,
+    SCRIPTS_PATH,
+    credentials,
+    scripts,
+    streaming_app,
+    with_quick_java,
+)
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import CannotComeError, wait_for
@@ -19,6 +27,8 @@ from tidegate_testing.waiting import CannotComeError, wait_for
 PREFIX = "tidegate-e2e"
 """How every name begins that the tests give to what others could have under the same name."""
 OPERATOR_NAMESPACE = PREFIX
+HELD = "example.com/held"
+"""The finalizer with which tests hold pods."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,45 @@ class World:
         check = ("logs", "-n", OPERATOR_NAMESPACE, "--previous", "--tail=40")
         words = [self.kubectl.run(*check, pod["metadata"]["name"]) for pod in ended]
         return [each for each in words if "part ended without leadership" not in each]
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def somebodys_pod(self, name: str, namespace: str, command: Sequence[str] = (), **spec: Any) -> dict[str, Any]:
+        """Return a pod of the application's image that a restricted namespace takes, with its scripts; ``spec`` is
+        merged over it."""
+        container = {
+            "name": "any",
+            "image": self.environment.image_spark,
+            "command": list(command),
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            "volumeMounts": [{"name": SCRIPTS, "mountPath": SCRIPTS_PATH, "readOnly": True}],
+        }
+        safe = {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}}
+        base = {
+            "volumes": [{"name": SCRIPTS, "configMap": {"name": SCRIPTS}}],
+            "securityContext": safe,
+            "containers": [container],
+            "terminationGracePeriodSeconds": 1,
+        }
+        metadata = {"name": name, "namespace": namespace}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**base, **spec}}
+
+    def evict(self, name: str, namespace: str) -> None:
+        """Have the API server evict a pod."""
+        metadata = {"name": name, "namespace": namespace}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+        self.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+
+    def hold(self, name: str, namespace: str) -> None:
+        """Keep a pod by a finalizer, whoever deletes it."""
+        self.kubectl.patch("pod", name, namespace, {"metadata": {"finalizers": [HELD]}})
+
+    def release_pods(self, namespace: str) -> None:
+        """Remove the finalizers of all pods that are held."""
+        for pod in self.kubectl.list("pods", namespace):
+            if HELD in pod["metadata"].get("finalizers", ()):
+                self.kubectl.patch("pod", pod["metadata"]["name"], namespace, {"metadata": {"finalizers": None}})
 
     # --- storage ------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.snapshots.purge import purge
 from tidegate_spark.storage.claim.claims import LONGEST_CLAIM
 from tidegate_spark.storage.s3_client import FaultError
+from tidegate_testing.counted_body import CountedBody
 
 CONFIG = DriverConfig(
     app="orders",
@@ -322,18 +323,10 @@ def test_a_file_without_end_that_is_called_as_a_claim_is_read_as_far_as_a_claim_
     """Whoever may write there could have the purge run out of memory for ever."""
     read: list[int] = []
 
-    class Endless(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            content = super().read(-1 if size is None else size)
-            read.append(len(content))
-            return content
-
     class Large(Store):
         def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
             found = super().get_object(Bucket, Key)
-            return (
-                {**found, "Body": Endless(b'{"uid":"' + b"x" * 1_000_000)} if Key.endswith("/data/app.json") else found
-            )
+            return {**found, "Body": CountedBody(read)} if Key.endswith("/data/app.json") else found
 
     store = Large(below("data/app.json", "a"))
     assert purged(store) == 3
