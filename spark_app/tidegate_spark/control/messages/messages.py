@@ -44,6 +44,19 @@ def too_many_types(most: int) -> str:
     return f"The application was sent messages of {most} types, and takes no other than those from now on."
 
 
+def too_many_models(most: int) -> str:
+    return (
+        f"The application has models by {most} names, and takes no other name; send this one under one of those names."
+    )
+
+
+def config_too_large(size: int, largest: int) -> str:
+    return (
+        f"All settings together would have {size} bytes, and at most {largest} are taken: remove settings that are no "
+        "longer used, by a reload-config message with null as their value."
+    )
+
+
 def payload_no_object(names: str) -> str:
     return f"The payload must be an object{names}."
 

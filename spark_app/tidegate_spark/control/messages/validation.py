@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate_spark.contract.control_protocol import (
@@ -22,11 +22,16 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS
 from tidegate_spark.control.messages import messages
 from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.reducer import merged
 
 LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _SHA256_DIGITS = 64
 MOST_TYPES = 256
 """Of messages to an application that reads them of whatever type."""
+MOST_MODELS = 256
+"""Names of models: the addresses of the newest of each are kept, and every base of the log has them all."""
+LARGEST_CONFIG = 1 << 20
+"""Bytes of all settings together, as JSON: each base of the log has them, and each task that asks gets them."""
 
 Schema = Mapping[str, type]
 """Names that a payload, an object, must have, and of which type their values are."""
@@ -51,16 +56,46 @@ class Vocabulary:
     """It reads messages of whatever type."""
     config: Mapping[str, type] | None = None
     """Settings whose types it said."""
-    seen: frozenset[str] = frozenset()
-    """If it reads messages of whatever type: those that there were. The newest message of each is kept for it."""
 
 
-def checked(draft: Entry, vocabulary: Vocabulary) -> Entry:
-    """Return a message as it is to be logged: as it is, or as a rejected one, without a payload."""
+@dataclass(frozen=True)
+class InForce:
+    """What earlier messages left in force, all of which is kept: so messages may not add to it without end."""
+
+    types: frozenset[str] = frozenset()
+    """Those that there were. The newest message of each is kept."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    models: frozenset[str] = frozenset()
+    """Names of models."""
+
+    def after(self, draft: Entry) -> InForce:
+        """Return what is in force after one more message, which was found valid.
+
+        One that can expire is counted as if it did not: too much is refused a little early then.
+        """
+        if draft.kind is not Kind.MESSAGE:
+            return self
+        then = replace(self, types=self.types | {draft.type})
+        if draft.type == RELOAD_CONFIG:
+            return replace(then, config=merged(self.config, json.loads(draft.payload)))
+        if draft.type == RELOAD_MODEL:
+            return replace(then, models=self.models | {json.loads(draft.payload)["name"]})
+        return then
+
+
+def checked(draft: Entry, vocabulary: Vocabulary, before: InForce | None = None) -> Entry:
+    """Return a message as it is to be logged: as it is, or as a rejected one, without a payload.
+
+    Args:
+        draft: the message.
+        vocabulary: what the application understands.
+        before: what is in force before it; None: nothing.
+    """
     if draft.kind is not Kind.MESSAGE:
         return draft
     try:
         check(draft, vocabulary)
+        _check_room(draft, vocabulary, before or InForce())
     except RejectedError as error:
         return rejected(draft, error.reason, str(error))
     return draft
@@ -96,9 +131,6 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
     elif not vocabulary.any_type:
         known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
         raise RejectedError(Reason.UNKNOWN_TYPE, messages.no_handler(draft.type, known))
-    elif draft.type not in vocabulary.seen and len(vocabulary.seen) >= MOST_TYPES:
-        message = messages.too_many_types(MOST_TYPES)
-        raise RejectedError(Reason.UNKNOWN_TYPE, message)
 
 
 def check_object(payload: Any, schema: Schema) -> None:
@@ -127,6 +159,23 @@ def is_a(value: Any, kind: type) -> bool:
     if kind is float and isinstance(value, int):
         return abs(value) <= sys.float_info.max
     return isinstance(value, kind)
+
+
+def _check_room(draft: Entry, vocabulary: Vocabulary, before: InForce) -> None:
+    if draft.type == RELOAD_CONFIG:
+        size = _size(merged(before.config, json.loads(draft.payload)))
+        # Settings that have grown too large before there was a limit must still get smaller.
+        if size > LARGEST_CONFIG and size > _size(before.config):
+            raise RejectedError(Reason.PAYLOAD_TOO_LARGE, messages.config_too_large(size, LARGEST_CONFIG))
+    elif draft.type == RELOAD_MODEL:
+        if json.loads(draft.payload)["name"] not in before.models and len(before.models) >= MOST_MODELS:
+            raise RejectedError(Reason.INVALID_PAYLOAD, messages.too_many_models(MOST_MODELS))
+    elif draft.type not in {*BUILT_IN_TYPES, *vocabulary.types, *before.types} and len(before.types) >= MOST_TYPES:
+        raise RejectedError(Reason.UNKNOWN_TYPE, messages.too_many_types(MOST_TYPES))
+
+
+def _size(config: Mapping[str, Any]) -> int:
+    return len(json.dumps(config, separators=(",", ":")))
 
 
 def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:

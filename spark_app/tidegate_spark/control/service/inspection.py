@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.messages.deadlines import Attempt, Deadlines, OverdueError
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.messages.validation import checked, rejected
+from tidegate_spark.control.messages.validation import InForce, checked, rejected
 from tidegate_spark.control.service.ports import Works
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.log import ControlLog
@@ -62,11 +61,18 @@ class Inspector:
         return True
 
     def _understood(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
-        """Return messages, of which those are rejected that the program does not understand."""
+        """Return messages, of which those are rejected that the program does not understand, or has no room for."""
         vocabulary = self._declared.vocabulary()
-        if vocabulary.any_type:
-            vocabulary = replace(vocabulary, seen=frozenset(found.state_at(found.last).last))
-        return [draft if found.find(draft.id) is not None else checked(draft, vocabulary) for draft in drafts]
+        state = found.state_at(found.last)
+        before = InForce(frozenset(state.last), state.config, frozenset(state.models))
+        understood = []
+        for draft in drafts:
+            if found.find(draft.id) is not None:
+                understood.append(draft)
+                continue
+            understood.append(checked(draft, vocabulary, before))
+            before = before.after(understood[-1])
+        return understood
 
     def _inspected(self, draft: Entry, check: Callable[[], Entry], seconds: float) -> Entry | None:
         """Return a message as it is to be logged, None if that is not known yet."""

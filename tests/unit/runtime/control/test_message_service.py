@@ -684,11 +684,25 @@ def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hangi
         office.service.position()
 
 
-def test_types_that_an_application_was_sent_are_counted() -> None:
+def test_types_that_an_application_was_sent_are_counted_also_among_messages_that_come_together() -> None:
     office = Office(declared=Declared(any_type=True))
-    office.offer(*(ControlOrder(f"m{number}", f"type-{number}") for number in range(256)))
-    office.offer(ControlOrder("more", "type-256"), ControlOrder("again", "type-3"))
-    assert [office.said(name).state for name in ("more", "again")] == [MessageState.REJECTED, MessageState.LOGGED]
+    office.offer(*(ControlOrder(f"m{number}", f"type-{number}") for number in range(300)))
+    office.offer(ControlOrder("again", "type-3"))
+    states = [office.said(f"m{number}").state for number in (255, 256, 299)]
+    assert states == [MessageState.LOGGED, MessageState.REJECTED, MessageState.REJECTED]
+    assert office.said("again").state is MessageState.LOGGED
+
+
+def test_settings_stop_growing_however_many_messages_add_to_them_and_go_on_changing() -> None:
+    office = Office()
+    for number in range(0, 20, 4):
+        office.offer(
+            *(config(f"m{each}", f'{{"name-{each}": "{"x" * 60_000}"}}') for each in range(number, number + 4))
+        )
+    office.offer(config("other", '{"name-3": "y"}'), config("then", f'{{"last": "{"x" * 50_000}"}}'))
+    states = [office.said(name).state for name in ("m16", "m17", "m19", "other", "then")]
+    logged, refused = MessageState.LOGGED, MessageState.REJECTED
+    assert states == [logged, refused, refused, logged, logged]
 
 
 @pytest.mark.parametrize("name", ["segments/000000000001", "bases/000000000001", "acks/000000000001", "channel"])

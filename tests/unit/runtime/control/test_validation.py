@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
-from tidegate_spark.control.messages.validation import RejectedError, Vocabulary, check, checked
-from tidegate_spark.control_log.entries import Kind
+from tidegate_spark.control.messages.validation import InForce, RejectedError, Vocabulary, check, checked
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_testing.control_log import message
 
 SHA = "0" * 64
@@ -54,17 +54,43 @@ def test_what_cannot_be_meant_is_named(kind: str, payload: Any, text: str) -> No
         check(message(kind, payload), vocabulary)
 
 
-def test_a_program_that_reads_whatever_comes_has_no_unknown_type() -> None:
-    check(message("whatever", 1), Vocabulary({}, any_type=True))
-
-
 def test_a_program_that_reads_whatever_comes_is_not_sent_types_without_end() -> None:
-    seen = frozenset(f"type-{number}" for number in range(256))
-    check(message("type-7", 1), Vocabulary({}, any_type=True, seen=seen))
-    check(message("mine", 1), Vocabulary({"mine": None}, any_type=True, seen=seen))
-    check(message("ping"), Vocabulary({}, any_type=True, seen=seen))
-    with pytest.raises(RejectedError, match="messages of 256 types"):
-        check(message("another", 1), Vocabulary({}, any_type=True, seen=seen))
+    before = InForce(types=frozenset(f"type-{number}" for number in range(256)))
+    known = Vocabulary({"mine": None}, any_type=True)
+    for kind in ("type-7", "mine", "ping"):
+        assert checked(message(kind, 1), known, before).kind is Kind.MESSAGE
+    refused = checked(message("another", 1), known, before)
+    assert (refused.kind, refused.reason) == (Kind.REJECTED, "UnknownType")
+    assert "messages of 256 types" in refused.message
+
+
+def test_settings_of_ever_new_names_are_refused_before_all_of_them_are_too_large_to_hand_out() -> None:
+    before = InForce(config={f"name-{number}": "x" * 1000 for number in range(1040)})
+    refused = checked(message("reload-config", {"more": "x" * 20_000}), Vocabulary({}), before)
+    assert (refused.kind, refused.reason) == (Kind.REJECTED, "PayloadTooLarge")
+    assert "remove settings that are no longer used" in refused.message
+    for patch in ({"name-7": "y" * 1000}, {"more": "x" * 20_000, **{f"name-{number}": None for number in range(40)}}):
+        assert checked(message("reload-config", patch), Vocabulary({}), before).kind is Kind.MESSAGE
+
+
+def test_settings_that_are_too_large_already_may_get_smaller_and_no_larger() -> None:
+    before = InForce(config={f"name-{number}": "x" * 1000 for number in range(1100)})
+    assert checked(message("reload-config", {"name-7": None}), Vocabulary({}), before).kind is Kind.MESSAGE
+    assert checked(message("reload-config", {"name-7": "xx"}), Vocabulary({}), before).kind is Kind.MESSAGE
+    assert checked(message("reload-config", {"more": 1}), Vocabulary({}), before).kind is Kind.REJECTED
+
+
+def test_models_of_ever_new_names_are_refused_and_those_there_are_may_change() -> None:
+    before = InForce(models=frozenset(f"model-{number}" for number in range(256)))
+
+    def sent(name: str) -> Entry:
+        payload = {"name": name, "uri": "s3://models/m", "sha256": SHA}
+        return checked(message("reload-model", payload), Vocabulary({}), before)
+
+    assert sent("model-7").kind is Kind.MESSAGE
+    refused = sent("model-256")
+    assert (refused.kind, refused.reason) == (Kind.REJECTED, "InvalidPayload")
+    assert "models by 256 names" in refused.message
 
 
 def test_a_rejected_message_is_logged_without_its_payload() -> None:

@@ -128,10 +128,14 @@ AREA = Area(
             Reason.PAYLOAD_TOO_LARGE,
             Fault.REQUEST,
             (Place.MESSAGE,),
-            "The payload is longer than 64 KiB, or nested deeper than 64 levels. The message never took effect.",
+            (
+                "The payload is longer than 64 KiB, or nested deeper than 64 levels; or with it all settings together "
+                "would have more than 1 MiB. The message never took effect."
+            ),
             remedy=(
                 "Shorten it; or write it to an object store, and send its address, if the application's handler for "
-                "this type accepts an address."
+                "this type accepts an address. Remove settings that are no longer used, by a reload-config message "
+                "with null as their value."
             ),
         ),
         Entry(
