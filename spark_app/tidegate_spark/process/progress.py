@@ -6,9 +6,10 @@ The driver's threads write it (preflight, listener, watch) and only the agent re
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.contract.control_protocol import ControlReport
@@ -63,6 +64,11 @@ class Ends:
 
 COUNT_SECONDS = 15.0
 """For so long a count of executors holds; it is made each second, unless something keeps it from that."""
+
+
+QUERIES_ROOM, QUERY_SIZE = 448 * 1024, 640
+"""Bytes of a report that may be about queries, less than half of the longest one that the operator reads; and of one
+query, beside its name."""
 
 
 class Observer:
@@ -352,7 +358,7 @@ class Progress:
                 fault=self._fault,
                 queries=tuple(
                     dataclasses.replace(q, starts_empty=True) if q.name in self._empty else q
-                    for q in self._queries.values()
+                    for q in _reported(tuple(self._queries.values()))
                 ),
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
@@ -371,3 +377,19 @@ class Progress:
                 executors_idle=self._executors_idle,
                 protocol=PROTOCOL,
             )
+
+
+def _reported(queries: Sequence[QueryReport]) -> Sequence[QueryReport]:
+    """Return the queries that a report has room for, in their order: those that run, that failed, then the newest.
+
+    A script may give each of its queries a new name, for months. The operator takes no longer report than it has
+    memory for, so with all of them the driver would count as unreachable.
+    """
+    room, chosen = QUERIES_ROOM, set[str]()
+    newest_first = tuple(reversed(queries))
+    for query in sorted(newest_first, key=lambda query: (not query.active, not query.failed)):
+        room -= QUERY_SIZE + len(json.dumps(query.name))
+        if room < 0:
+            break
+        chosen.add(query.name)
+    return queries if len(chosen) == len(queries) else tuple(query for query in queries if query.name in chosen)
