@@ -102,7 +102,7 @@ class Carrier:
     newest: float | None = None
     """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch.
 
-    An upgrade's own do not count: nobody can find them.
+    An upgrade's own do not count: nobody can find them. Nor do damaged ones: nobody can start from them.
     """
 
     steady: Callable[[], float] = time.monotonic
@@ -287,7 +287,7 @@ class Carrier:
         )
 
     def _learn(self, known: Catalog) -> None:
-        ready = ((name, known.snapshots[name]) for name in known.ready())
+        ready = ((name, known.snapshots[name]) for name in known.ready() if name not in self.damaged)
         found = (it.created for name, it in ready if not catalog.is_an_upgrades_own(name, it))
         self.newest = max(found, default=None)
 

@@ -64,7 +64,7 @@ class SnapshotMetrics(Collector):
         yield self._counter(name, help_text, shared)
         age = GaugeMetricFamily(
             "tidegate_snapshot_age_seconds",
-            "Time since the newest complete snapshot was begun; those that upgrades keep for themselves do not count.",
+            "Time since the newest whole snapshot was begun; those that upgrades keep for themselves do not count.",
             labels=LABELS,
         )
         if newest is not None:

@@ -655,6 +655,29 @@ def test_a_driver_finds_what_lacks_files_at_its_start_and_when_the_catalog_chang
     assert service.report("a").state is READY
 
 
+def test_the_age_of_the_newest_snapshot_is_that_of_the_newest_one_that_is_whole() -> None:
+    service = service_with(3)
+    for name in "ab":
+        service.take(name)
+        service.attempt()
+        service.scene.batches(1)
+        service.now += 400
+    service.worker.check()
+    ages = [service.heard.times[-1]]
+    lost = service.scene.keys("snapshots/b/files/")[0]
+    content = service.scene.content(lost)
+    service.scene.store().delete([f"apps/orders/{lost}"])
+    service.scene.repository().change(lambda known: catalog.hold(known, "a", "fork"))
+    service.now += 400
+    service.worker.check()
+    ages.append(service.heard.times[-1])
+    service.scene.store().put(f"apps/orders/{lost}", content)
+    service.now += 400
+    service.worker.check()
+    ages.append(service.heard.times[-1])
+    assert ages == [1400.0, 1000.0, 1400.0]
+
+
 def test_a_driver_enters_again_what_a_catalog_that_was_put_back_does_not_know() -> None:
     service = service_with(3)
     service.take("a")

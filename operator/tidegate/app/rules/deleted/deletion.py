@@ -32,7 +32,7 @@ from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health, health_without_start
-from tidegate.engine.rules.pauses import PATIENCE, hour_of, next_hour_in, patience_left, refused_for
+from tidegate.engine.rules.pauses import PATIENCE, hour_of, minutes_of, next_hour_in, patience_left, refused_for
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records.faults import name_problem, name_what_keeps, read_termination
@@ -198,8 +198,9 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
             after: tuple[Action, ...] = (*restore_labels(o), *verdict.before, *verdict.after)
             wake_after = earliest(verdict.wake_after, check_labels_in(o))
             if verdict.health is Health.STALLED:  # there is no condition that would say it
-                after = (*after, PublishEvent(verdict.reason, verdict.message, True, f"deleted/{hour_of(now)}"))
-                wake_after = earliest(wake_after, next_hour_in(now))
+                own = now + minutes_of(o.app.metadata.uid)
+                after = (*after, PublishEvent(verdict.reason, verdict.message, True, f"deleted/{hour_of(own)}"))
+                wake_after = earliest(wake_after, next_hour_in(own))
             return Plan(rule.__name__, verdict.reason, verdict.message, after, wake_after)
     events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
     verdict = _release(o, events or _retained("", deletion_messages.unreadable(problem)))
