@@ -19,7 +19,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, export_format
-from tidegate_spark.exports import formats, parquet_footer, state_reader
+from tidegate_spark.exports import formats, messages, parquet_footer, state_reader
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
 from tidegate_spark.exports.errors import ExportError, ExportExistsError, StateUnreadableError, UnsuitableFormatError
 from tidegate_spark.exports.manifest import (
@@ -104,14 +104,14 @@ class Exporter:
             known = parse(found[0], self._key(MANIFEST_FILE))
             is_this = (known.snapshot, export_format(known.format)) == (made.id, export_format(self.order.format))
         except (ExportError, ValueError) as error:
-            raise ExportExistsError(f"{_exists(self._key(MANIFEST_FILE))} ({error})") from error
+            raise ExportExistsError(f"{messages.export_exists(self._key(MANIFEST_FILE))} ({error})") from error
         tables = {(query, table.operator, table.name) for query, of in wanted.items() for table in of}
         if not is_this or tables != {(table.query, table.operator, table.name) for table in known.tables}:
-            raise ExportExistsError(_exists(self._key(MANIFEST_FILE)))
+            raise ExportExistsError(messages.export_exists(self._key(MANIFEST_FILE)))
         there = {entry.key: entry.size for entry in self.repository.store.list(self._key() + "/")}
         wrong = [table.file for table in known.tables if there.get(self._key(table.file)) != table.bytes]
         if wrong:
-            raise ExportExistsError(_is_not_whole(self._key(MANIFEST_FILE), wrong[0], len(wrong)))
+            raise ExportExistsError(messages.export_is_not_whole(self._key(MANIFEST_FILE), wrong[0], len(wrong)))
         return self._made(known, found[0])
 
     def _plan(self, made: Manifest) -> dict[str, list[Table]]:
@@ -219,24 +219,12 @@ class Exporter:
             found = self.repository.store.get(key)
             # It may be that of an earlier attempt.
             if found is None or found[0] != body:
-                raise ExportExistsError(_exists(key))
+                raise ExportExistsError(messages.export_exists(key))
         return self._made(complete, body)
 
     def _made(self, complete: ExportManifest, body: bytes) -> Made:
         uri = f"s3://{self.repository.store.bucket}/{self._key(MANIFEST_FILE)}"
         return Made(complete, uri, f"sha256:{hashlib.sha256(body).hexdigest()}")
-
-
-def _exists(key: str) -> str:
-    return f"{key} is of another export; take another number for spec.export.nonce"
-
-
-def _is_not_whole(key: str, file: str, number: int) -> str:
-    more = f", and {number - 1} more" if number > 1 else ""
-    return (
-        f"{key} is of an export whose files are gone or changed: {file}{more}; take another number for "
-        "spec.export.nonce, or delete the folder of this export first"
-    )
 
 
 def _silent(copiers: Copiers) -> Copiers:

@@ -20,3 +20,15 @@ def no_kafka_source(query: str, position: str) -> str:
         f"the source of query {query!r} was no Kafka source: its position was {position!r}. Begin there by the "
         "means of that source"
     )
+
+
+def export_exists(key: str) -> str:
+    return f"{key} is of another export; take another number for spec.export.nonce"
+
+
+def export_is_not_whole(key: str, file: str, number: int) -> str:
+    more = f", and {number - 1} more" if number > 1 else ""
+    return (
+        f"{key} is of an export whose files are gone or changed: {file}{more}; take another number for "
+        "spec.export.nonce, or delete the folder of this export first"
+    )
