@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.protocol import PROTOCOL, RUNTIME_DIRECTORY
 from tidegate_testing.named_reasons import Said, await_reasons
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import PREFIX, World
@@ -38,6 +39,30 @@ FULL = {
         "resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}},
     }
 }
+BARE = {
+    "application": {"runtime": "Injected"},
+    "driver": {
+        "podTemplate": {
+            "spec": {
+                "volumes": [
+                    {"name": "scripts", "configMap": {"name": "scripts"}},
+                    {"name": "nothing", "emptyDir": {}},
+                ],
+                "containers": [
+                    {
+                        "name": "driver",
+                        "volumeMounts": [
+                            {"name": "scripts", "mountPath": "/opt/scripts", "readOnly": True},
+                            {"name": "nothing", "mountPath": f"{RUNTIME_DIRECTORY}/jars"},
+                        ],
+                    }
+                ],
+            }
+        },
+        "resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}},
+    },
+}
+"""On Spark's own image: without the jars that come with the runtime."""
 WAYS: dict[str, tuple[dict[str, Any], Said]] = {
     "killed": ({}, Said("DriverCrashed", ("killed-driver", "SIGKILL"))),
     "memory": ({}, Said("OutOfMemory", ("memory-driver", "spec.driver.resources.requests.memory"))),
@@ -47,6 +72,7 @@ WAYS: dict[str, tuple[dict[str, Any], Said]] = {
     "stuck": ({"restart": {"stallTimeoutSeconds": 30}}, Said("Stalled", ("'stuck'",))),
 }
 """By the script's argument, which is the application's name, too."""
+BARE_SAID = Said("ConnectorMissing", ("S3AFileSystem", f"{RUNTIME_DIRECTORY}/jars"))
 NEVER = Said("RestartPolicyNever", ("ValueError", "the threshold must be a number", "spec.restart.policy"))
 NEWER_RUNTIMES = {
     "newer-form": ({"told": "of a later form"}, Said("UnknownTermination", ("newer-form-driver",))),
@@ -70,7 +96,11 @@ def test_each_way_to_end_is_named_with_what_to_do(world: World, namespace: str) 
         world.kubectl.apply(world.app(way, namespace, main="script:ending.py", args=[way], spec=spec))
     never = {"restart": {"policy": "Never"}}
     world.kubectl.apply(world.app("never", namespace, main="script:raises.py", spec=never))
-    await_reasons(world, namespace, {**{way: said for way, (_, said) in WAYS.items()}, "never": NEVER}, GENEROUS)
+    bare = world.app("bare", namespace, main="script:counting.py", spec=BARE)
+    bare["spec"]["application"]["image"] = world.environment.image_stock
+    world.kubectl.apply(bare)
+    said = {way: said for way, (_, said) in WAYS.items()}
+    await_reasons(world, namespace, {**said, "never": NEVER, "bare": BARE_SAID}, GENEROUS)
     assert world.operator_crashes() == []
 
 
@@ -83,6 +113,26 @@ def test_words_of_a_newer_runtime_are_said_to_be_that(world: World, namespace: s
         world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=with_runtime(name)))
     await_reasons(world, namespace, {name: said for name, (_, said) in NEWER_RUNTIMES.items()}, GENEROUS)
     assert world.operator_crashes() == []
+
+
+def test_a_runtime_that_is_too_new_for_the_operator_touches_nothing_and_says_which_to_replace(
+    world: World, namespace: str
+) -> None:
+    """The image's runtime, but for its number: two more than the operator's, as after an image of next year."""
+    package = "/opt/venv/lib/python3.11/site-packages/tidegate_spark"
+    program = f"""
+import runpy
+from tidegate_spark.contract import protocol
+protocol.PROTOCOL += 2
+runpy.run_path({package + "/__main__.py"!r}, run_name="__main__")
+"""
+    files = {"__init__.py": f"__path__ = [{package!r}]", "__main__.py": program}
+    metadata = {"name": "later-runtime", "namespace": namespace}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": files})
+    world.kubectl.apply(world.app("later", namespace, main="script:counting.py", spec=with_runtime("later")))
+    said = Said("ProtocolMismatch", (f"(protocol {PROTOCOL + 2})", "too old for the runtime in the image"))
+    await_reasons(world, namespace, {"later": said}, GENEROUS)
+    assert world.keys("later", namespace) == []
 
 
 def with_runtime(name: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.long  # tests/unit/operator has each rule; here Kuberne
 
 NAMESPACE = f"{PREFIX}-in-the-way"
 HANDLER = f"{PREFIX}-nowhere"
+REGISTRY, PORT = f"{PREFIX}-slow-registry", 5055
+SLOW_IMAGE = f"127.0.0.1:{PORT}/slow:1"
 NO_NODE = {"example.com/disk": "none"}
 NOWHERE = {"podTemplate": {"spec": {"nodeSelector": NO_NODE}}}
 SAID = {
@@ -25,6 +27,7 @@ SAID = {
         "AccessNameTaken", ("ServiceAccount tidegate-driver-access-taken exists", "is not Tidegate's")
     ),
     "no-sandbox": Said("SandboxFailed", ("cannot prepare pod no-sandbox-driver", "runtimeClassName")),
+    "slow-image": Said("ImagePulling", ("slow-image-driver", SLOW_IMAGE)),
     "too-long": Said("ConfigurationTooLong", ("spec.application.args",)),
     "earlier": Said("DriverNotGone", ("Pod earlier-driver has ended", f"metadata.finalizers keep it: {HELD}")),
     "lost": Said("RelaunchDelayed", ("The driver pod was lost", "the next one follows later")),
@@ -39,8 +42,11 @@ def namespace(world: World) -> Iterator[str]:
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata, "handler": "nowhere"}
     )
     try:
+        serve_images_slowly(world)
         yield NAMESPACE
     finally:
+        # Without its registry the image has failed, and the kubelet lets go of the pod that waits for it.
+        world.kubectl.run("delete", "pod", "registry", "-n", REGISTRY, "--ignore-not-found", timeout=120)
         world.release_pods(NAMESPACE)
         world.delete_apps(NAMESPACE)
         world.kubectl.run("delete", "runtimeclass", HANDLER, "--ignore-not-found")
@@ -58,6 +64,23 @@ def driver_of(world: World, name: str, epoch: int = 1) -> dict[str, Any]:
         return pod
 
     return wait_for(f"the driver pod of {name}", is_there, timeout=180, interval=0.5)
+
+
+def serve_images_slowly(world: World) -> None:
+    """Have a registry on the node itself, which takes hours for each image."""
+    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
+    world.make_namespace(REGISTRY)
+    world.kubectl.patch("namespace", REGISTRY, REGISTRY, {"metadata": {"labels": privileged}})
+    command = ["python3", "/opt/scripts/slow_registry.py", str(PORT)]
+    world.kubectl.apply(world.somebodys_pod("registry", REGISTRY, command, hostNetwork=True))
+
+    def runs() -> bool:
+        found = world.kubectl.get("pod", "registry", REGISTRY)
+        assert found is not None
+        assert found["status"].get("phase") == "Running", found["status"]
+        return True
+
+    wait_for("the registry", runs, timeout=180)
 
 
 def leave_a_pod_behind(world: World, name: str) -> None:
@@ -89,6 +112,9 @@ def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, n
     for name in ("pod-taken", "access-taken", "lost"):
         world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=NOWHERE))
     world.kubectl.apply(world.app("no-sandbox", namespace, main="script:counting.py", spec=sandbox))
+    slow = {"application": {"image": SLOW_IMAGE}, "podStartTimeoutSeconds": 10}
+    slow_app = world.app("slow-image", namespace, main="script:counting.py", spec=slow)
+    world.kubectl.apply(slow_app)
     world.kubectl.create(world.app("too-long", namespace, main="script:counting.py", args=["x" * 4096] * 120))
     leave_a_pod_behind(world, "earlier")
     lose_pods(world, "lost", times=2)
