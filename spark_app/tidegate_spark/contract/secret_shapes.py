@@ -39,6 +39,8 @@ _REFERENCES = (
 )
 """Spark's settings that name Secrets of Kubernetes, or say where credentials come from."""
 _OURS = ("TIDEGATE_", "KUBERNETES_")
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+"""Where a shell is and was, which an image's entry point leaves to what it starts: no passwords."""
 
 _REFERENCE = re.compile(r"\$\([\w.-]{1,253}\)|\$\{[^{}]{1,256}\}")
 _PATH = re.compile(r"(?:(?:file|local):(?://)?|(?:s3a?|hdfs|gs|abfss?)://[\w.@-]*)?/(?:[\w.@-]+/)+[\w.@-]*")
@@ -97,7 +99,7 @@ def names_a_secret(name: str) -> bool:
 
 @lru_cache(1024)
 def _names_a_secret(name: str) -> bool:
-    if name.startswith(_OURS) or name.startswith(_REFERENCES):
+    if name.startswith(_OURS) or name.startswith(_REFERENCES) or name in _FOLDERS:
         return False
     folded = name.casefold()
     if not any(stem in folded for stem in _STEMS):

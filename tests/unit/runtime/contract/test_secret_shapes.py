@@ -108,6 +108,7 @@ def test_a_name_tells_of_a_secret(name: str) -> None:
         *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ACCESS_KEY_ID", "SECRET_NAME", "TIDEGATE_AGENT_TOKEN", "tokenizer"),
         *("--max-tokens", "spark.sql.session.timeZone", "spark.kubernetes.driver.secretKeyRef.TOKEN", "KEY", "monkey"),
         *("spark.kubernetes.executor.secrets.tls", "spark.security.credentials.hive.enabled", "PASSWORD_FILE"),
+        *("PWD", "OLDPWD"),
     ],
 )
 def test_a_name_tells_of_none(name: str) -> None:

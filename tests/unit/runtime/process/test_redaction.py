@@ -44,6 +44,8 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAg
         ("TIDEGATE_AGENT_TOKEN_FILE", "/var/run/tidegate/agent/token", False),
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "/var/run/secrets/token", False),
         ("GREETING", "good morning", False),
+        ("PWD", "/var/lib/tidegate", False),  # a shell that starts the driver leaves it
+        ("DB_PWD", "correct horse", True),
     ],
 )
 def test_variables_from_secrets_are_secret_and_those_whose_name_says_so(name: str, value: str, secret: bool) -> None:
