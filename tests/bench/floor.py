@@ -1,49 +1,55 @@
 """What the API server itself allows: the requests before each driver pod, from a client that decides nothing. Does I/O.
 
-The operator writes five times per application on the way to its pod: finalizer, two Secrets at once, epoch, pod. Here a
-plain client writes the same five, with the bodies that the operator sent for an application of the same run, as many at
-a time as the operator has workers, and does nothing afterwards. No operator that makes these writes is faster.
+The operator writes eight times per application on the way to its pod: ServiceAccount beside Role and RoleBinding, two
+Secrets at once, finalizer, epoch, pod. Here a plain client writes the same eight, with the bodies that the operator
+sent for an application of the same run, as many at a time as the operator has workers, and does nothing afterwards. No
+operator that makes these writes is faster.
 """
 
 import asyncio
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.bench.load import AT_ONCE, Load
+from tidegate.kube.paths import collection
 from tidegate.settings import Settings
 from tidegate_spark.contract.protocol import FINALIZER
 
 PREFIX = "floor-"
 
 
+@dataclass(frozen=True)
+class Launch:
+    """What was written for a launch, as the API server has it."""
+
+    account: Mapping[str, Any]
+    grants: Sequence[Mapping[str, Any]]
+    """Role and RoleBinding, in this order."""
+    secrets: Sequence[Mapping[str, Any]]
+    status: Mapping[str, Any]
+    pod: Mapping[str, Any]
+
+
 class Floor:
     """Creates applications and, for each, what an operator would have to write before its driver pod is there."""
 
-    def __init__(
-        self, load: Load, namespace: str, secrets: Sequence[Mapping[str, Any]], pod: Mapping[str, Any]
-    ) -> None:
-        """Send copies of ``secrets`` and ``pod``, an application's of the same run.
+    def __init__(self, load: Load, namespace: str, launch: Launch) -> None:
+        """Prepare.
 
         Args:
             load: the client.
             namespace: where.
-            secrets: those of a launch, as the API server has them.
-            pod: a driver pod, likewise.
+            launch: an application's of the same run; copies of it are written.
         """
-        self._load, self._secrets, self._pod = load, secrets, pod
+        self._load, self._namespace, self._launch = load, namespace, launch
         self._apps = f"/apis/tidegate.dev/v1alpha1/namespaces/{namespace}/streamingapps"
-        self._core = f"/api/v1/namespaces/{namespace}"
         self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
 
-    async def create_all(self, apps: Iterable[dict[str, Any]], status: Mapping[str, Any]) -> None:
-        """Create everything; the audit log tells how long it took.
-
-        Args:
-            apps: manifests, whose names get :data:`PREFIX`.
-            status: what is written to each before its pod.
-        """
-        workers = [asyncio.create_task(self._work(status)) for _ in range(Settings("").concurrency)]
+    async def create_all(self, apps: Iterable[dict[str, Any]]) -> None:
+        """Create everything for each manifest, whose name gets :data:`PREFIX`; the audit log has how long it took."""
+        workers = [asyncio.create_task(self._work()) for _ in range(Settings("").concurrency)]
         gate = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._apply(app, gate) for app in apps))
         for _ in workers:
@@ -56,14 +62,23 @@ class Floor:
             await self._load.create(self._apps, {**app, "metadata": {**app["metadata"], "name": name}})
         self._waiting.put_nowait(name)
 
-    async def _work(self, status: Mapping[str, Any]) -> None:
+    async def _work(self) -> None:
+        launch = self._launch
         while name := await self._waiting.get():
             path = f"{self._apps}/{name}"
+            await asyncio.gather(self._create(launch.account, name), self._one_by_one(launch.grants, name))
+            made = (self._create(secret, f"{name}-{number}") for number, secret in enumerate(launch.secrets))
+            await asyncio.gather(*made)
             await self._load.merge_patch(path, {"metadata": {"finalizers": [FINALIZER]}})
-            made = (bare(secret, f"{name}-{number}") for number, secret in enumerate(self._secrets))
-            await asyncio.gather(*(self._load.create(f"{self._core}/secrets", each) for each in made))
-            await self._load.merge_patch(f"{path}/status", {"status": status})
-            await self._load.create(f"{self._core}/pods", bare(self._pod, name))
+            await self._load.merge_patch(f"{path}/status", {"status": launch.status})
+            await self._create(launch.pod, name)
+
+    async def _one_by_one(self, manifests: Iterable[Mapping[str, Any]], name: str) -> None:
+        for manifest in manifests:
+            await self._create(manifest, name)
+
+    async def _create(self, manifest: Mapping[str, Any], name: str) -> None:
+        await self._load.create(collection(manifest["kind"], self._namespace), bare(manifest, name))
 
 
 def bare(found: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from typing import Any
 
 from tests.bench.agents import StandInAgents
 from tests.bench.audit import Request, by_client, percentile, read_audit_log
-from tests.bench.floor import PREFIX, Floor
+from tests.bench.floor import PREFIX, Floor, Launch
 from tests.bench.load import Load
 from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
-from tidegate.pods.records.names import driver_pod_name
+from tidegate.kube.paths import item
+from tidegate.pods.records.names import access_name, driver_pod_name
 
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -115,9 +116,12 @@ async def _find_floor(bench: Bench, load: Load, apps: int) -> None:
     pod = await load.get(f"{PODS}/{driver_pod_name(name)}")
     mounted = [v["secret"]["secretName"] for v in pod["spec"]["volumes"] if v["name"] in LAUNCH_VOLUMES]
     secrets = [await load.get(f"{SECRETS}/{secret}") for secret in mounted]
+    account, role, binding = [
+        await load.get(item(kind, NAMESPACE, access_name(name))) for kind in ("ServiceAccount", "Role", "RoleBinding")
+    ]
     with stopped(bench.operator_pid):
-        floor = Floor(load, NAMESPACE, secrets, pod)
-        await floor.create_all((bench.app(f"app-{i:04d}") for i in range(apps)), status)
+        floor = Floor(load, NAMESPACE, Launch(account, (role, binding), secrets, status, pod))
+        await floor.create_all(bench.app(f"app-{i:04d}") for i in range(apps))
 
 
 async def _until_launched(load: Load, apps: int) -> list[dict[str, Any]]:
