@@ -21,6 +21,8 @@ Work = Callable[[Key], Awaitable[float | None]]
 """Works on one key; returns seconds until the key wants to be looked at again, or None."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 120.0
+_FEW = 64
+"""Timers that are kept, however few of them are still wanted."""
 
 DONE, REPEAT, ERROR = "done", "repeat", "error"
 RESULTS = (DONE, REPEAT, ERROR)
@@ -102,7 +104,12 @@ class WorkQueue:
         if self._due.get(key, float("inf")) <= due:
             return
         self._due[key] = due
-        heapq.heappush(self._timers, (due, key))
+        if len(self._timers) > _FEW + 2 * len(self._due):
+            # Most were replaced. Each look at a key that waits for days replaces one, and it would stay for days.
+            self._timers = [(at, waiting) for waiting, at in self._due.items()]
+            heapq.heapify(self._timers)
+        else:
+            heapq.heappush(self._timers, (due, key))
         if self._timers[0][0] == due:
             self._earlier.set()
 

@@ -129,3 +129,25 @@ async def test_a_timer_wakes_when_its_time_has_come_and_the_earlier_of_two_count
         now = 11.0
         await spin()
     assert seen == [B, A]
+
+
+async def test_times_that_were_replaced_are_not_kept_until_they_would_have_come() -> None:
+    seen: list[Key] = []
+    now = 0.0
+
+    async def work(key: Key) -> float:
+        seen.append(key)
+        return 86400.0 if key == A else 172800.0
+
+    async with moving(work, clock=lambda: now) as queue:
+        for minute in range(600):
+            now = 60.0 * minute
+            queue.wake(A)
+            queue.wake(B)
+            await spin()
+        assert (len(seen), len(queue._timers) < 100) == (1200, True)
+        now += 86400.0
+        timers = asyncio.create_task(queue.run_timers())  # the others sleep by the real clock
+        await spin()
+        timers.cancel()
+    assert seen[1200:] == [A]
