@@ -1,6 +1,7 @@
 """What the chart renders for which values and which cluster. Runs helm, without a cluster."""
 
 import json
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -204,3 +205,16 @@ def test_everything_that_places_a_pod_reaches_it(helm: Helm) -> None:
 def test_labels_by_which_objects_are_found_are_refused(helm: Helm) -> None:
     with pytest.raises(HelmError, match=r"invalid propertyName 'app\.kubernetes\.io/instance'"):
         rendered_once(helm, {"podLabels": {"app.kubernetes.io/instance": "mine"}})
+
+
+def test_an_allowed_place_or_image_stands_in_the_policies_as_it_was_given(helm: Helm) -> None:
+    places = ["s3://streams/SECURITY/", "s3://streams/TEMPLATE/"]
+    images = ["URI.example.com/", "CONTAINERS.example.com/", "TEMPLATE.example.com:5000/", "<uri>.<template>/"]
+    allowed = {"storagePrefixes": places, "imagePrefixes": images}
+    rendered = helm.render(CHART, "tidegate", "tidegate-system", {"admissionPolicies": {"applications": allowed}})
+    policies = [o["spec"]["validations"] for o in rendered if o["kind"] == "ValidatingAdmissionPolicy"]
+    expressions = [each["expression"] for validations in policies for each in validations]
+    lists = [json.loads(found) for each in expressions for found in re.findall(r'\["[^]]*\]', each)]
+    assert {tuple(each) for each in lists} == {tuple(places), tuple(images)}
+    assert (lists.count(places), lists.count(images)) == (3, 2 + 3 * 2)
+    assert not any(re.search("<[a-z]+>|URI [+]", each) for each in expressions)
