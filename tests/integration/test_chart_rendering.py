@@ -218,3 +218,23 @@ def test_an_allowed_place_or_image_stands_in_the_policies_as_it_was_given(helm: 
     assert {tuple(each) for each in lists} == {tuple(places), tuple(images)}
     assert (lists.count(places), lists.count(images)) == (3, 2 + 3 * 2)
     assert not any(re.search("<[a-z]+>|URI [+]", each) for each in expressions)
+
+
+@pytest.mark.parametrize("odd", ["no", "2024", "1e5", "2024-01-01"])
+def test_a_name_that_yaml_takes_for_something_else_stays_a_name(helm: Helm, odd: str) -> None:
+    """``no`` is a truth value for it, and a namespace may be called so."""
+
+    def rendered(name: str) -> list[dict[str, Any]]:
+        named = {
+            "watchNamespaces": ["team-a", name],
+            "nameOverride": name,
+            "fullnameOverride": name,
+            "serviceAccount": {"name": name},
+            "priorityClassName": name,
+            "imagePullSecrets": [{"name": name}],
+            "image": {"tag": name},
+        }
+        values = EVERY_OBJECT | named | {"crds": {"enabled": False}}
+        return sorted(helm.render(CHART, name, name, values), key=lambda o: str(key(o)))
+
+    assert rendered(odd) == json.loads(json.dumps(rendered("ordinary")).replace("ordinary", odd))

@@ -20,8 +20,8 @@
 
 {{/* What a selector may use: never changes between versions of the chart, since a Deployment's selector is immutable. */}}
 {{- define "tidegate.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tidegate.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tidegate.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
@@ -29,7 +29,7 @@ app.kubernetes.io/component: operator
 {{ include "tidegate.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: tidegate
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 
