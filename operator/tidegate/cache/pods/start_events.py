@@ -29,6 +29,8 @@ MOST_PODS = 4
 _MOST_EVENTS = 100
 _LONGEST = 2 * 2**20
 """Bytes of an answer: whoever may create events could have the operator read any number of them."""
+_FEW = 64
+"""Waits that are kept without a look at whose they are."""
 _PATIENCE = 5.0
 """Seconds to wait for an answer: decisions wait for it, and can do without."""
 log = structlog.get_logger()
@@ -56,6 +58,8 @@ class _Wait:
     delay: StartDelay | None = None
     read_at: float = 0.0
     reads: int = 0
+    due_at: float = 0.0
+    """When its events were to be read next, when it was looked at last."""
 
 
 @dataclass(slots=True)
@@ -67,6 +71,8 @@ class StartEvents:
     """Seconds since the epoch, as the API server counts them or nearly so."""
     steady: Callable[[], float] = time.monotonic
     _waits: dict[str, _Wait] = field(default_factory=dict)
+    _many: int = _FEW
+    """Waits after which those of pods that are gone are looked for: nearly every pod waits for a moment."""
 
     async def check(self, pods: Iterable[PodRecord], patience: float) -> Delays:
         """Return what keeps the containers of pods from beginning, of those that wait for longer than ``patience``.
@@ -95,6 +101,9 @@ class StartEvents:
     def _wait_of(self, pod: PodRecord) -> _Wait:
         wait = self._waits.get(pod.uid)
         if wait is None or wait.since != pod.silent_since:
+            if len(self._waits) >= self._many:
+                self._forget_the_gone()
+                self._many = max(_FEW, 2 * len(self._waits))
             wait = self._waits[pod.uid] = _Wait(pod.silent_since, self.steady())
         return wait
 
@@ -102,9 +111,12 @@ class StartEvents:
         """Return in how many seconds a pod's events are to be read."""
         now = self.steady()
         if wait.reads:
-            return wait.read_at + growing_pause(wait.reads, FIRST_PAUSE, LONGEST_PAUSE) - now
-        # By both clocks: one that was set back, or a node's that is ahead, must not make it wait for hours.
-        return patience - max(self.clock() - wait.since, now - wait.seen_at)
+            left = wait.read_at + growing_pause(wait.reads, FIRST_PAUSE, LONGEST_PAUSE) - now
+        else:
+            # By both clocks: one that was set back, or a node's that is ahead, must not make it wait for hours.
+            left = patience - max(self.clock() - wait.since, now - wait.seen_at)
+        wait.due_at = now + max(0.0, left)
+        return left
 
     async def _read(self, pod: PodRecord, wait: _Wait) -> None:
         query = {"fieldSelector": f"involvedObject.uid={pod.uid}", "limit": str(_MOST_EVENTS)}
@@ -123,7 +135,7 @@ class StartEvents:
     def _forget_the_gone(self) -> None:
         """Forget pods that nobody asked for since long after their next read was due."""
         limit = self.steady() - 4 * LONGEST_PAUSE
-        self._waits = {uid: wait for uid, wait in self._waits.items() if max(wait.seen_at, wait.read_at) > limit}
+        self._waits = {uid: wait for uid, wait in self._waits.items() if max(wait.due_at, wait.read_at) > limit}
 
 
 def _waiting(pods: Iterable[PodRecord]) -> list[PodRecord]:

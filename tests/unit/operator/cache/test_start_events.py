@@ -163,3 +163,22 @@ async def test_pods_that_are_gone_are_forgotten() -> None:
         await world.check(silent(NOW - PATIENCE, uid=f"pod-{number}"))
     await world.check(dataclasses.replace(silent(NOW - PATIENCE), uid="later"), after=10**5)
     assert list(world.starts._waits) == ["later"]
+
+
+async def test_pods_that_begin_in_time_are_forgotten_too() -> None:
+    """Nearly every pod waits for a moment, and mostly nothing is ever read."""
+    world = World()
+    for number in range(2000):
+        await world.check(silent(NOW + world.time, uid=f"pod-{number}"), after=60)
+    assert world.asked == []
+    assert len(world.starts._waits) < 200
+    assert world.due_in(silent(NOW + world.time, uid="pod-1999")) == PATIENCE, "one that waits is remembered"
+
+
+async def test_one_that_may_wait_for_long_is_not_taken_for_gone_meanwhile() -> None:
+    world = World()
+    patience, ahead = 4 * 3600.0, silent(NOW + 10**6, uid="ahead")  # of a node whose clock is ahead
+    assert world.starts.due_in([ahead], patience) == patience
+    for number in range(200):
+        await world.check(silent(NOW + world.time, uid=f"pod-{number}"), after=60)
+    assert world.starts.due_in([ahead], patience) == patience - 200 * 60
