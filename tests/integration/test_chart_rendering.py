@@ -238,3 +238,20 @@ def test_a_name_that_yaml_takes_for_something_else_stays_a_name(helm: Helm, odd:
         return sorted(helm.render(CHART, name, name, values), key=lambda o: str(key(o)))
 
     assert rendered(odd) == json.loads(json.dumps(rendered("ordinary")).replace("ordinary", odd))
+
+
+@pytest.mark.parametrize(
+    ("release", "service"),
+    [
+        ("r" * 45, f"{'r' * 45}-tidegate-metrics"),
+        ("r" * 46, f"{'r' * 46}-tidegate-metrics"),
+        ("r" * 47, f"{'r' * 47}-tidegat-metrics"),
+        ("r" * 53, f"{'r' * 53}-t-metrics"),
+        (f"{'r' * 50}-rr", f"{'r' * 50}-rr-t-metrics"),
+        ("tidegate", "tidegate-metrics"),
+    ],
+)
+def test_the_service_has_a_name_that_a_service_may_have(helm: Helm, release: str, service: str) -> None:
+    rendered = helm.render(CHART, release, "tidegate-system", {"metrics": {"service": {"enabled": True}}})
+    (name,) = (o["metadata"]["name"] for o in rendered if o["kind"] == "Service")
+    assert (name, len(name) <= 63) == (service, True)
