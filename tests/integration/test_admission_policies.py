@@ -415,7 +415,9 @@ def test_the_operator_makes_nothing_else(kubectl: Kubectl) -> None:
         )
         assert "metadata.labels" in answer(kubectl, renamed(manifest, labels={}), ACCOUNT)
     bob = {**binding, "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}]}
-    assert "binds the ServiceAccount of a driver to the Role of its own name" in answer(kubectl, bob, ACCOUNT)
+    elsewhere = {**binding, "subjects": [{**binding["subjects"][0], "namespace": OTHER}]}
+    for other in (bob, elsewhere):
+        assert "binds the ServiceAccount of a driver to the Role of its own name" in answer(kubectl, other, ACCOUNT)
 
 
 def test_the_operator_deletes_no_pod_of_people(kubectl: Kubectl) -> None:
@@ -452,6 +454,8 @@ def test_the_operator_restores_labels_of_tidegates_pods_and_changes_nothing_else
     containers = [{**each, "image": "another:1"} for each in stored["spec"]["containers"]]
     for change in (
         {"metadata": {"annotations": {"of": "somebody"}}},
+        {"metadata": {"ownerReferences": None}},
+        {"metadata": {"finalizers": ["example.com/kept"]}},
         {"spec": {"activeDeadlineSeconds": 1}},
         {"metadata": {"labels": labels}, "spec": {"containers": containers}},
     ):
