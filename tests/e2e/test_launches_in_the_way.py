@@ -45,7 +45,7 @@ def namespace(world: World) -> Iterator[str]:
         serve_images_slowly(world)
         yield NAMESPACE
     finally:
-        # Without its registry the image has failed, and the kubelet lets go of the pod that waits for it.
+        # Without its registry the image has failed, and the kubelet releases the pod that waits for it.
         world.kubectl.run("delete", "pod", "registry", "-n", REGISTRY, "--ignore-not-found", timeout=120)
         world.release_pods(NAMESPACE)
         world.delete_apps(NAMESPACE)
