@@ -59,8 +59,8 @@ def free_listener() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0), backlog=128)
 
 
-_given: list[socket.socket] = []
-"""A mark for each port that this process was given; the kernel takes them away with the process."""
+_given: list[int] = []
+"""The file of a mark for each port that this process was given; the kernel takes them away with the process."""
 
 
 def free_port() -> int:
@@ -76,7 +76,7 @@ def free_port() -> int:
             # of ours may look, too.
             mark.bind(f"\0tidegate-port-{port}")
             with socket.create_server(("127.0.0.1", port)):
-                _given.append(mark)
+                _given.append(mark.detach())
                 return port
         except OSError:
             mark.close()
