@@ -13,7 +13,7 @@ from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
 from tidegate.app.rules.upgrade.record import Step, active_queries, change
 from tidegate.app.rules.upgrade.rollback import rolled_back
-from tidegate.app.rules.upgrade.work_pod import never_starts
+from tidegate.app.rules.upgrade.work_pod import never_starts, seconds_to_start
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records import faults
 from tidegate.pods.records.fault_messages import reported
@@ -178,7 +178,8 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         if not driver.terminating and faults.blames_version(driver):
             return name_end(driver)
         patience = o.app.spec.pod_start_timeout_seconds
-        slow = never_starts(driver, record.seconds_in_phase(upgrade, now), patience) if has_not_begun(driver) else None
+        seconds = seconds_to_start(driver, record.seconds_in_phase(upgrade, now), now)
+        slow = never_starts(driver, seconds, patience) if has_not_begun(driver) else None
         problem = slow or name_failing_executors(o, now)
         if problem is not None:
             return problem

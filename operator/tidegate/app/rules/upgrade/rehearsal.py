@@ -105,7 +105,8 @@ def _find_outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Rehears
     pod, seconds = find_pod(o, upgrade), seconds_since(known.start_time, now)
     finished = pod is not None and pod.finished
     outcome = _read_end(pod) if pod is not None and finished else None
-    problem = None if finished else work_pod.never_starts(pod, seconds, _start_limit(o, wanted))
+    in_pod = work_pod.seconds_to_start(pod, seconds, now)
+    problem = None if finished else work_pod.never_starts(pod, in_pod, _start_limit(o, wanted))
     if problem is not None:
         return _outcome(FAILED, Reason.START_FAILED, problem.message)
     if outcome is not None or seconds < _limit(pod, wanted):
@@ -127,8 +128,9 @@ def check_rehearsal_in(o: Observation, upgrade: UpgradeStatus, now: float) -> fl
     wanted, known = o.app.spec.upgrade.rehearsal, upgrade.rehearsal
     if wanted is None or known is None or known.start_time is None:
         return None
-    limits = (_start_limit(o, wanted), _limit(find_pod(o, upgrade), wanted))
-    return work_pod.check_in(limit - seconds_since(known.start_time, now) for limit in limits)
+    pod, seconds = find_pod(o, upgrade), seconds_since(known.start_time, now)
+    to_start = _start_limit(o, wanted) - work_pod.seconds_to_start(pod, seconds, now)
+    return work_pod.check_in((to_start, _limit(pod, wanted) - seconds))
 
 
 def _start_limit(o: Observation, wanted: RehearsalSpec) -> float:

@@ -89,9 +89,11 @@ def _not_begun(o: Observation, pod: PodRecord | None, name: str, seconds: float)
 
 
 def _seconds_in_attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, now: float) -> float:
-    """Return for how long an attempt has been under way; without a pod, for how long this process tried to have one."""
-    tried = find_pod(o, known) is None  # while no operator decides nobody makes it
-    return record.seconds_to_hear(o, upgrade, now) if tried else record.seconds_in_phase(upgrade, now)
+    """Return for how long an attempt's pod could start; without a pod, for how long this process tried to have one."""
+    pod = find_pod(o, known)
+    if pod is None:
+        return record.seconds_to_hear(o, upgrade, now)  # while no operator decides nobody makes it
+    return work_pod.seconds_to_start(pod, record.seconds_in_phase(upgrade, now), now)
 
 
 def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:

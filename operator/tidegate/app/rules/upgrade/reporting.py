@@ -228,7 +228,8 @@ def _check_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | Non
         left = [PATIENCE - record.seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         tested, idle = record.seconds_under_test(upgrade, now), idle_in(o, upgrade, now) or 0.0
-        left = [spec.pod_start_timeout_seconds - seconds, limit - tested, idle]
+        to_start = spec.pod_start_timeout_seconds - work_pod.seconds_to_start(o.driver, seconds, now)
+        left = [to_start, limit - tested, idle]
     elif upgrade.phase is UpgradePhase.FAILED and record.missing_queries(o, upgrade, now):
         left = [limit - seconds]
     return work_pod.check_in(left)

@@ -58,6 +58,14 @@ def never_starts(pod: PodRecord | None, seconds: float, patience: float) -> Prob
     return problem if is_named(problem) and seconds >= patience else None
 
 
+def seconds_to_start(pod: PodRecord | None, seconds: float, now: float) -> float:
+    """Return for how many of the seconds that its work has been under way a pod could start: since it was created.
+
+    Before that there was no room for it, nobody who would have created it, or another pod in its place.
+    """
+    return seconds if pod is None else min(seconds, max(0.0, now - pod.created_at))
+
+
 def why_not_running(o: Observation, pod: PodRecord | None, name: str) -> str:
     """Return in words why there is no process in a pod, or no pod."""
     problem = name_start_problem(pod) if pod is not None else None

@@ -127,6 +127,19 @@ def test_the_patience_is_the_specs(timeout: int, taken_back: bool) -> None:
     assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
 
 
+@pytest.mark.parametrize(("age", "taken_back"), [(10, False), (119, False), (130, True)])
+def test_a_later_pod_of_a_version_under_test_has_the_patience_too(age: float, taken_back: bool) -> None:
+    """The first was drained after long, or a quota admitted none: what is wrong with this one may pass in a moment."""
+    new, now = under_test(), NOW + 600
+    plan = decide(observe(new, driver=stuck(new, MISSING, created_at=now - age)), now)
+    if taken_back:
+        assert record(plan).phase is UpgradePhase.ROLLING_BACK
+    else:
+        assert not acts(plan, do.DeleteDriver)
+        assert plan.wake_after is not None
+        assert plan.wake_after <= 120 - age
+
+
 def test_a_version_that_may_yet_start_says_at_its_timeout_that_it_did_not() -> None:
     new = under_test()
     plan = decide(observe(new, driver=stuck(new, UNNAMED)), NOW + 1795)

@@ -322,6 +322,19 @@ def test_an_image_that_is_not_there_fails_after_some_patience() -> None:
     assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
 
 
+def test_a_pod_that_came_late_has_all_the_patience_until_its_image_fails() -> None:
+    """The one before was evicted, or none was admitted, until the patience was over: one pull that fails is no end."""
+    app, now = rehearsing(), NOW + 150
+    pod = pod_of(app, phase="Pending", running=False, start_time=0, created_at=now, waiting=waiting("ErrImagePull"))
+    for seconds in (1, 119):
+        meanwhile = decide(observe(app, **old_runs(), rehearsals=(pod,)), now + seconds)
+        assert verdict_of(meanwhile)[1:] == ("Reconciling", "UpgradeRehearsing")
+        assert meanwhile.wake_after is not None
+        assert meanwhile.wake_after <= 120 - seconds
+    plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), now + 120)
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
+
+
 def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
     app = rehearsing()
     pod = pod_of(app, phase="Pending", running=False, start_time=0, unschedulable="0/3 nodes are available.")

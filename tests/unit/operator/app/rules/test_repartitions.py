@@ -24,7 +24,7 @@ from tidegate.app.rules.upgrade.copying import PATIENCE
 from tidegate.app.rules.upgrade.repartition_pod import ROOM_PATIENCE
 from tidegate.cache.process_state import PodProgress, ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.pods.records.record import Exit, PodRecord
+from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import EXPECTS_STATE, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
@@ -34,7 +34,16 @@ from tidegate_spark.contract.repartition_protocol import (
     RepartitionEnd,
 )
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
-from tidegate_testing.observations import NOW, app_with, driver_of, executor_of, launched, observe, running_driver
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    executor_of,
+    launched,
+    observe,
+    running_driver,
+    waiting,
+)
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.rehearsals import config_of
 from tidegate_testing.upgrades import (
@@ -452,6 +461,30 @@ def test_a_pod_of_the_attempts_name_that_is_not_the_one_it_had_is_removed() -> N
     plan = decide(observe(app, repartitions=(pod_of(app, uid="r-2"),)), NOW)
     assert [action.pod.uid for action in plan.actions if isinstance(action, do.DeleteRepartition)] == ["r-2"]
     assert created(plan).lineage == 3
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(("why", "patience"), [(None, 300.0), (waiting("ErrImagePull", "spark"), 120.0)])
+def test_a_pod_that_came_late_has_all_its_time_to_start(why: Waiting | None, patience: float, ends: bool) -> None:
+    """No operator ran that would have created it, or a quota admitted none, for longer than a pod is waited for."""
+    app, now = in_four(between(UpgradePhase.REPARTITIONING, SEEN_ATTEMPT, last_lineage=2)), NOW + 400
+    pod = pod_of(
+        app,
+        phase="Pending",
+        running=False,
+        start_time=0,
+        created_at=now - patience + (0.0 if ends else 1.0),
+        waiting=why,
+    )
+    plan = decide(observe(app, repartitions=(pod,)), now)
+    if ends:
+        cause = "StartFailed" if why is not None else "NoRoom"
+        assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, cause)
+    else:
+        assert not any(isinstance(action, do.CreateDriver | do.DeleteRepartition) for action in plan.actions)
+        assert condition(plan, "Reconciling").reason == "UpgradeRepartitioning"
+        assert plan.wake_after is not None
+        assert plan.wake_after <= 1.0
 
 
 @pytest.mark.parametrize(("deciding", "ends"), [(1000.0, True), (299.0, False), (5.0, False)])
