@@ -8,6 +8,9 @@ data sources are not told of commits. Other effects of a script are not suppress
 from __future__ import annotations
 
 import functools
+import importlib
+import logging
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +20,19 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from tidegate_spark.queries import source_cleaning
 from tidegate_spark.queries.empty_starts import MEMORY
+from tidegate_spark.queries.sinks.file_sinks import FORMATS
 from tidegate_spark.queries.writers import writer_format
 
 NOOP = "noop"
 GROUP = "kafka.group.id"
 GROUP_SUFFIX = "-rehearsal"
 """Behind the name of a consumer group: grants by prefix go on to hold."""
+_PACKAGES, _SOURCE = "pyspark_", "DefaultSource"
+"""Spark registers by itself what such packages have by this name (``pyspark.sql.worker.lookup_data_sources``)."""
+_NOT_PYTHONS = FORMATS | {"delta", "iceberg", "kafka", "rate", "rate-micro-batch", "socket"}
+"""Formats for which no package is imported that the script has not asked for."""
+
+log = logging.getLogger("tidegate")
 
 
 def mute(format_of: Callable[[DataStreamWriter], str] = writer_format) -> None:
@@ -34,6 +44,7 @@ def mute(format_of: Callable[[DataStreamWriter], str] = writer_format) -> None:
     _mute_writers(format_of)
     _leave_inputs_alone()
     _withhold_commits_from_sources()
+    _withhold_commits_from_found_sources()
 
 
 def let_files_go(session: Any) -> None:
@@ -61,6 +72,18 @@ def without_commit(source: type[DataSource]) -> type[DataSource]:
     # A source that gives itself no name is known by that of its class.
     Rehearsed.__name__, Rehearsed.__qualname__ = source.__name__, source.__qualname__
     return Rehearsed
+
+
+def renamed(source: type[DataSource], name: str) -> type[DataSource]:
+    """Return a Python data source under another name. Pure."""
+
+    class Renamed(source):  # type: ignore[valid-type, misc] # a class that is only known now
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+    Renamed.__name__, Renamed.__qualname__ = source.__name__, source.__qualname__
+    return Renamed
 
 
 def _without_commits(reader: Any) -> Any:
@@ -137,3 +160,34 @@ def _withhold_commits_from_sources() -> None:
         return original(registration, without_commit(dataSource))
 
     DataSourceRegistration.register = register  # type: ignore[assignment, method-assign] # the one way to such a source
+
+
+def _withhold_commits_from_found_sources() -> None:
+    """Have readers take what Spark finds by itself from us, under another name: nobody can register its own one."""
+    original, found = DataStreamReader.format, functools.cache(_sources_found_by_spark)
+
+    @functools.wraps(original)
+    def of_format(reader: DataStreamReader, source: str) -> DataStreamReader:
+        name = source.lower() if isinstance(source, str) else ""
+        known = found().get(name) if name and name not in _NOT_PYTHONS else None
+        if known is None:
+            return original(reader, source)
+        own = renamed(known, f"{known.name()}{GROUP_SUFFIX}")
+        reader._spark.dataSource.register(own)
+        return original(reader, own.name())
+
+    DataStreamReader.format = of_format  # type: ignore[assignment, method-assign] # how readers name such a source
+
+
+def _sources_found_by_spark() -> dict[str, type[DataSource]]:
+    """Return the Python data sources that Spark registers by itself, by their names in lower case."""
+    found = {}
+    try:
+        for package in (each.name for each in pkgutil.iter_modules() if each.name.startswith(_PACKAGES)):
+            source = getattr(importlib.import_module(package), _SOURCE, None)
+            if isinstance(source, type) and issubclass(source, DataSource):
+                found[source.name().lower()] = source
+    except Exception as error:  # whatever a package raises: Spark then goes without all of them, too
+        log.warning("the data sources that Spark finds by itself are not known: %s", error)
+        return {}
+    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,21 @@ class Writer(DataStreamWriter):
         """Make it of nothing."""
 
 
+class Session:
+    """A session that no JVM stands behind."""
+
+    @property
+    def dataSource(self) -> DataSourceRegistration:  # noqa: N802 - Spark's name
+        """Return what registers sources."""
+        return DataSourceRegistration(self)  # type: ignore[arg-type] # that is the point
+
+
 class Reader(DataStreamReader):
     """A reader that no session stands behind."""
 
     def __init__(self) -> None:
         """Make it of nothing."""
+        self._spark = Session()  # type: ignore[assignment] # likewise
 
 
 @pytest.fixture
@@ -59,6 +70,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     monkeypatch.setattr(DataStreamWriter, "toTable", lambda *given, **options: made.append({"table": given}))
     monkeypatch.setattr(DataStreamReader, "option", option)
     monkeypatch.setattr(DataStreamReader, "options", options)
+    monkeypatch.setattr(DataStreamReader, "format", lambda reader, name: made.append({"format": name}))
     monkeypatch.setattr(DataSourceRegistration, "register", lambda self, source: made.append({"source": source}))
     sink_suppression.mute(lambda writer: getattr(writer, "set_format", "parquet"))
     return made
@@ -200,3 +212,51 @@ def test_a_reader_whose_class_lets_nothing_be_set_is_no_failure_of_the_version(c
     DataSourceRegistration.register(object(), FrozenSource)  # type: ignore[arg-type] # no session stands behind it
     [registered] = [call["source"] for call in calls]
     sent(registered)({}).streamReader("value long").commit({"at": 4})
+
+
+PACKAGE = """
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+class Reader(DataSourceStreamReader):
+    def read(self, partition):
+        return iter(())
+
+    def commit(self, end):
+        raise AssertionError(end)
+
+class DefaultSource(DataSource):
+    @classmethod
+    def name(cls):
+        return "OrderQueue"
+
+    def streamReader(self, schema):
+        return Reader()
+"""
+"""Of a package that the script need not import: Spark looks for such by itself."""
+
+
+def test_a_source_in_python_that_spark_finds_by_itself_is_not_told_either(
+    calls: list[Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyspark_orders_of_this_test.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Reader().format("orderqueue")
+    registered, asked = calls
+    # Spark takes no other source under the name of one that it has found, and the name that it is told has to be its.
+    assert registered["source"].name() == asked["format"] == "OrderQueue-rehearsal"
+    sent(registered["source"])({}).streamReader("value long").commit({"at": 4})
+
+
+@pytest.mark.parametrize("name", ["kafka", "json", "orders_of_the_scripts_own"])
+def test_every_other_source_is_asked_for_by_its_name(calls: list[Call], name: str) -> None:
+    Reader().format(name)
+    assert calls == [{"format": name}]
+
+
+def test_a_package_that_cannot_be_imported_is_no_failure_of_the_version(
+    calls: list[Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyspark_broken_in_this_test.py").write_text("raise RuntimeError('no such library')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Reader().format("orderqueue")
+    assert calls == [{"format": "orderqueue"}]
