@@ -14,11 +14,13 @@ def not_pinned(lineage: int, why: str) -> str:
     return f"The state of lineage {lineage} cannot be pinned: {why}."
 
 
-def batch_uncommitted(query: str, batch: int) -> str:
+def batch_uncommitted(query: str, batch: int, begun: str) -> str:
+    """Return the text; ``begun`` is the address of the object that says that the batch was begun."""
     return (
         f"Query {query!r} was ended inside batch {batch}, which has to be run again under that number for sinks "
         "that rely on it, and a repartition takes a number of its own. The previous version runs it now. If "
-        "batches take longer than spec.driver.stopGracePeriodSeconds, raise it."
+        "batches take longer than spec.driver.stopGracePeriodSeconds, raise it. If that version has no such query any "
+        f"more, nobody will run it: delete {begun}, and change spec.restartNonce."
     )
 
 

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate_spark.contract import repartition_messages as messages
+from tidegate_spark.contract.object_paths import EMPTY_START, LEFT_AFTER
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
@@ -123,15 +124,19 @@ class Repartitioner:
 
     def _check_boundary(self, batches: Mapping[str, int]) -> None:
         for query, batch in sorted(batches.items()):
-            newest = self._newest_offsets(query)
-            if newest > batch:
-                raise RepartitionError(
-                    Reason.BATCH_UNCOMMITTED,
-                    messages.batch_uncommitted(query_names.of_directory(self.own, query), newest),
-                )
+            newest = self._newest(query, OFFSETS)
+            # Nothing continues from the checkpoint of a query that starts empty, so nobody would run its last batch.
+            if newest <= batch or EMPTY_START in query or self._newest(query, LEFT_AFTER) >= batch:
+                continue
+            begun = f"s3://{self.own.store.bucket}/{self._old_key(query, OFFSETS)}/{newest}"
+            message = messages.batch_uncommitted(query_names.of_directory(self.own, query), newest, begun)
+            raise RepartitionError(Reason.BATCH_UNCOMMITTED, message)
 
-    def _newest_offsets(self, query: str) -> int:
-        root = self.own.lineage_key(self.order.of_lineage, query, OFFSETS) + "/"
+    def _old_key(self, query: str, folder: str) -> str:
+        return self.own.lineage_key(self.order.of_lineage, query, folder)
+
+    def _newest(self, query: str, folder: str) -> int:
+        root = self._old_key(query, folder) + "/"
         names = (key[len(root) :] for key in list_keys(self.own.store, root))
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 

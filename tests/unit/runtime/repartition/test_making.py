@@ -159,6 +159,24 @@ def test_a_batch_that_was_begun_and_not_committed_is_run_again_under_its_own_num
         world.make()
     assert caught.value.what is Reason.BATCH_UNCOMMITTED
     assert world.stored("apps/orders/repartitions/2.json") is None
+    # Of a query that the previous version has no more, that batch would be in the way for ever.
+    assert f"delete s3://here/{world.scene.root()}/offsets/3, and change spec.restartNonce" in str(caught.value)
+
+
+def test_a_batch_of_a_query_that_starts_empty_by_now_is_waited_for_by_nobody(world: World) -> None:
+    """It began with the sink memory, say: its checkpoint of before is left, and the others' state is divided."""
+    world.scene.batches(2, "newest")
+    world.scene.store().put(f"{world.scene.root('newest')}/offsets/2", b"offsets 2")
+    world.scene.store().put(f"{world.scene.root('newest')}/left-after/1", b"")
+    assert set(world.make()) == {"main", "newest"}
+
+
+def test_a_batch_that_a_query_has_begun_since_it_continues_again_is_run_first(world: World) -> None:
+    world.scene.store().put(f"{world.scene.root()}/offsets/3", b"offsets 3")
+    world.scene.store().put(f"{world.scene.root()}/left-after/1", b"")
+    with pytest.raises(RepartitionError) as caught:
+        world.make()
+    assert caught.value.what is Reason.BATCH_UNCOMMITTED
 
 
 @pytest.mark.parametrize(

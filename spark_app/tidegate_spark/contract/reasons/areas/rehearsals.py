@@ -239,7 +239,11 @@ AREA = Area(
                 "The previous version was ended inside a batch, and has to run that batch again, under the same "
                 "number, before its state can be repartitioned."
             ),
-            remedy="If batches take longer than spec.driver.stopGracePeriodSeconds, raise it.",
+            remedy=(
+                "If batches take longer than spec.driver.stopGracePeriodSeconds, raise it. If the message names a "
+                "query that the previous version has no more, delete the object that it names, and change "
+                "spec.restartNonce."
+            ),
             after=(
                 "The repartition is tried again, at most twice, when that version is stable again or waits for input. "
                 "After that, the upgrade is refused."
