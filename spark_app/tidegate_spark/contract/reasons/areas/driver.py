@@ -347,7 +347,7 @@ AREA = Area(
         Entry(
             Reason.CONFIGURATION_TOO_LONG,
             Fault.VERSION,
-            (Place.APP, Place.UPGRADE),
+            (Place.APP, Place.UPGRADE, Place.REPARTITION),
             (
                 "The spec holds more than Kubernetes or Linux hands to a process: more than a Secret takes (1 MiB), or "
                 "a variable or a setting of more than 128 KiB. Or it holds more than can be recorded beside it: the "

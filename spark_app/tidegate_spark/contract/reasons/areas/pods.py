@@ -160,7 +160,7 @@ AREA = Area(
         Entry(
             Reason.REFERENCE_MISSING,
             Fault.VERSION,
-            (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            (Place.APP, Place.UPGRADE, Place.REPARTITION, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
                 "A ConfigMap, Secret or PersistentVolumeClaim of a volume of the pod does not exist, or the ConfigMap "
                 "or Secret lacks the key that the volume names; or an edit names an object or a key that does not "

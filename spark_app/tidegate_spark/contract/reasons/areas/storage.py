@@ -12,7 +12,7 @@ AREA = Area(
         Entry(
             Reason.STORAGE_CONFLICT,
             Fault.VERSION,
-            (Place.APP,),
+            (Place.APP, Place.UPGRADE, Place.REPARTITION),
             (
                 "The storage overlaps that of another application of the namespace, which was launched there; or, if "
                 "neither was, which is older."

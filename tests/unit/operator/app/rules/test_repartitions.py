@@ -19,6 +19,8 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
+from tidegate.app.builders.references import Reference
+from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.copying import PATIENCE
 from tidegate.app.rules.upgrade.repartition_pod import ROOM_PATIENCE
@@ -27,6 +29,8 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import EXPECTS_STATE, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Place
+from tidegate_spark.contract.reasons.registry import entry_of
 from tidegate_spark.contract.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
@@ -574,6 +578,22 @@ def test_beside_such_an_edit_the_state_of_the_recorded_version_is_repartitioned_
     assert (record(plan).phase, plan.reason) == (UpgradePhase.REPARTITIONING, "UpgradeRepartitioning")
     assert "spark.executor.memory" in plan.message
     assert not any(isinstance(action, do.DeleteRepartition | do.CreateDriver) for action in plan.actions)
+
+
+GONE = CheckedReferences(missing=(Reference("ConfigMap", "rules", field="spec.driver.podTemplate"),))
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "cause"), [({"references": GONE}, "ReferenceMissing"), ({"rival": "shop/b"}, "StorageConflict")]
+)
+def test_what_the_version_needs_and_lost_meanwhile_ends_it_and_the_cause_is_documented_there(
+    surroundings: dict[str, Any], cause: str
+) -> None:
+    app = repartitioning()
+    upgrade = record(decide(observe(app, repartitions=(pod_of(app),), **surroundings), NOW))
+    assert upgrade.repartition is not None
+    assert (upgrade.phase, upgrade.reason, upgrade.repartition.cause) == (UpgradePhase.REFUSED, cause, cause)
+    assert {Place.UPGRADE, Place.REPARTITION} <= set(entry_of(Reason(cause)).places)
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING])
