@@ -187,6 +187,13 @@ def rehearsal_late(pod: str) -> str:
     )
 
 
+def rehearsal_lost(pod: str, seconds: int) -> str:
+    return (
+        f"Pod {pod} was lost before it had a result, and there is no time for another one: {seconds} s "
+        "(spec.upgrade.rehearsal.timeoutSeconds) have passed."
+    )
+
+
 def rehearsal_without_room(why: str, seconds: int) -> str:
     return f"{why} The rehearsal waited for {seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
 

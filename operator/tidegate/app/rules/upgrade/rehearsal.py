@@ -111,10 +111,15 @@ def _find_outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Rehears
         return _outcome(FAILED, Reason.START_FAILED, problem.message)
     if outcome is not None or seconds < _limit(pod, wanted):
         return outcome
-    if pod is not None and pod.running:
-        return _too_long(pod)
+    return _too_long(pod) if pod is not None and pod.running else _not_run(o, upgrade, pod, wanted.timeout_seconds)
+
+
+def _not_run(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | None, seconds: int) -> RehearsalStatus:
+    """Return what a rehearsal came to that does not run when its time is over, and left no result."""
+    if pod is not None and pod.ended is not None:
+        return _outcome(INCONCLUSIVE, Reason.STOPPED, messages.rehearsal_lost(pod.name, seconds))
     why = work_pod.why_not_running(o, pod, rehearsal_pod_name(o.app.metadata.name, upgrade.number))
-    return _outcome(INCONCLUSIVE, Reason.NO_ROOM, messages.rehearsal_without_room(why, wanted.timeout_seconds))
+    return _outcome(INCONCLUSIVE, Reason.NO_ROOM, messages.rehearsal_without_room(why, seconds))
 
 
 def find_pod(o: Observation, upgrade: UpgradeStatus) -> PodRecord | None:

@@ -312,6 +312,14 @@ def test_an_end_that_says_nothing_is_followed_by_another_attempt(end: str) -> No
     assert not acts(decide(observe(app, **old_runs(), rehearsals=(newer,)), NOW), do.DeleteRehearsal)
 
 
+@pytest.mark.parametrize("end", ["killed", "stopped from outside", "gone with its node"])
+def test_a_pod_that_ran_and_is_lost_when_the_time_is_over_did_not_lack_room(end: str) -> None:
+    app = rehearsing()
+    plan = decide(observe(app, **old_runs(), rehearsals=(silent_ends(app)[end],)), NOW + 300)
+    assert (record(plan).phase, rehearsal(plan).cause) == (UpgradePhase.STOPPING, "Stopped")
+    assert rehearsal(plan).message.startswith("Pod orders-rehearsal-1 was lost before it had a result")
+
+
 def test_an_image_that_is_not_there_fails_after_some_patience() -> None:
     app = rehearsing()
     pod = pod_of(app, phase="Pending", running=False, start_time=0, waiting=waiting("ErrImagePull"))
