@@ -29,7 +29,7 @@ from tidegate_spark.queries.sinks.file_sinks import SinkRefusedError, sink_of
 from tidegate_spark.queries.sinks.outputs import Output, output_of
 from tidegate_spark.queries.sinks.tables import Given
 from tidegate_spark.queries.unnamed.naming import UndecidedError
-from tidegate_spark.queries.writers import texts, writer_format, writer_mode, writer_options
+from tidegate_spark.queries.writers import give_place, scripts_options, texts, writer_format, writer_mode
 from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
@@ -160,18 +160,19 @@ class Queries(QueryHooks):
     ) -> StreamingQuery:
         site = call_site()
         self.before_session(writer._spark)
-        earlier = writer_options(writer)
+        earlier = scripts_options(writer)
         output = target.output(writer, {**earlier, **texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
-        wanted = entry_of(name_argument or earlier.get("queryname"), site, writer, output, own_location)
+        own_name = name_argument or earlier.get("queryname")
+        wanted = entry_of(own_name, site, writer, output, own_location)
         entry, before = self._admit(wanted if wanted.named else self._named(wanted))
         try:
             entry = self._with_directory(writer, entry, target)
             location = self._location(entry)
             self._say_redirected(entry.name, own_location[-1], location)
             self._ask_others(writer, entry, target, output, earlier)
-            writer.queryName(entry.name).option("checkpointLocation", location)
+            give_place(writer, entry.name, location, {"queryname": own_name, "checkpointlocation": own_location[-1]})
             with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
                 query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:

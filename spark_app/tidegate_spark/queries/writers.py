@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+_GIVEN = "_tidegate_given"
 
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:
     """Return the options set on ``writer`` so far, keys in lower case; the query's name is one of them."""
@@ -16,6 +17,32 @@ def writer_options(writer: DataStreamWriter) -> dict[str, str]:
         pair = options.next()
         found[str(pair._1()).lower()] = pair._2()
     return found
+
+
+def scripts_options(writer: DataStreamWriter) -> dict[str, str]:
+    """Return the options that the script has set on ``writer`` so far: without what :func:`give_place` has."""
+    options = writer_options(writer)
+    for key, (ours, scripts_own) in getattr(writer, _GIVEN, {}).items():
+        if options.get(key) == ours:
+            del options[key]
+            options |= {} if scripts_own is None else {key: scripts_own}
+    return options
+
+
+def give_place(writer: DataStreamWriter, name: str, location: str, scripts_own: Mapping[str, str | None]) -> None:
+    """Set the name and the checkpoint of ``writer``'s query.
+
+    Both stay on the writer. A script may start it again, and then asks for what it asked for the first time.
+
+    Args:
+        writer: of the query.
+        name: of the query.
+        location: of its checkpoint.
+        scripts_own: what the script has for the two, by their keys in lower case.
+    """
+    writer.queryName(name).option("checkpointLocation", location)
+    given = {"queryname": name, "checkpointlocation": location}
+    setattr(writer, _GIVEN, {key: (ours, scripts_own.get(key)) for key, ours in given.items()})
 
 
 def writer_format(writer: DataStreamWriter) -> str:

@@ -1,0 +1,136 @@
+"""A writer that the script keeps and starts again is the query that it was, whatever it was given meanwhile."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE
+from tidegate_spark.queries.queries import Queries, QueryRefusedError, Target
+from tidegate_testing.driver_process import driver_config
+
+LINEAGE = "s3a://lake/orders/lineages/1"
+OWN = "/tmp/checkpoints/orders"
+
+
+class Iterator:
+    """Scala's, over options."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._pairs = list(options.items())
+
+    def hasNext(self) -> bool:  # noqa: N802 - Scala's name
+        return bool(self._pairs)
+
+    def next(self) -> Any:
+        key, value = self._pairs.pop(0)
+        return SimpleNamespace(_1=lambda: key, _2=lambda: value)
+
+
+class Writer:
+    """A DataStreamWriter with as much of its JVM's side as is asked for."""
+
+    def __init__(self, text: str = "rate") -> None:
+        self.options: dict[str, str] = {}
+        mode = SimpleNamespace(toString=lambda: "Append")
+        java: dict[str, Any] = {"source": "console", "outputMode": mode}
+
+        def field(name: str) -> Any:
+            found = java.get(name) or SimpleNamespace(iterator=lambda: Iterator(self.options))
+            return SimpleNamespace(setAccessible=lambda yes: None, get=lambda of: found)
+
+        self._jwrite = SimpleNamespace(getClass=lambda: SimpleNamespace(getDeclaredField=field))
+        leaves = SimpleNamespace(size=lambda: 0)
+        plan = SimpleNamespace(treeString=lambda: text, collectLeaves=lambda: leaves)
+        execution = SimpleNamespace(analyzed=lambda: plan)
+        self._df = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda: execution))
+        conf = {SHUFFLE_PARTITIONS: "2", STATE_STORE: "RocksDB", CHECKPOINT_FORMAT: "2"}
+        self._spark = SimpleNamespace(conf=conf)
+
+    def queryName(self, name: str) -> "Writer":  # noqa: N802 - Spark's name
+        return self.option("queryName", name)
+
+    def option(self, key: str, value: str) -> "Writer":
+        self.options[key.lower()] = value
+        return self
+
+
+class Script:
+    """Starts queries at one place, each of which fails at once."""
+
+    def __init__(self) -> None:
+        self.refused: list[Reason] = []
+        config = driver_config("orders", "local:///main.py", Storage(uri="s3://lake/orders"))
+        self._queries = Queries(LINEAGE, 2, Progress(config))
+        self._queries.on_refusal = lambda reason, message: self.refused.append(reason)
+        self.named: list[str] = []
+        self._queries.name_unnamed = self._name
+
+    def _name(self, site: str, location: str, others: frozenset[str]) -> str:
+        self.named.append(location)
+        return "main"
+
+    def start(self, writer: Writer, name: str | None = None, **options: Any) -> str:
+        """Start a query; return its name and its checkpoint."""
+
+        def call(**_: Any) -> StreamingQuery:
+            exception = SimpleNamespace(isDefined=lambda: True)
+            return cast(StreamingQuery, SimpleNamespace(isActive=False, _jsq=Failed(exception)))
+
+        self._queries._start_query(cast(DataStreamWriter, writer), name, options, call, Target(None, None))
+        return f"{writer.options['queryname']} in {writer.options['checkpointlocation']}"
+
+
+class Failed:
+    """The JVM's side of a query that has failed."""
+
+    def __init__(self, exception: Any) -> None:
+        self._exception = exception
+
+    def exception(self) -> Any:
+        return self._exception
+
+    def streamingQuery(self) -> Any:  # noqa: N802 - Spark's name
+        raise OSError
+
+
+def test_a_writer_without_a_name_that_is_started_again_is_the_same_query_and_not_a_named_one() -> None:
+    script, writer = Script(), Writer()
+    assert {script.start(writer) for _ in range(3)} == {f"main in {LINEAGE}/main"}
+    assert script.refused == []
+
+
+@pytest.mark.parametrize("by_start", [False, True])
+def test_it_has_the_location_that_the_script_gave_it(by_start: bool) -> None:
+    script, writer = Script(), Writer()
+    if not by_start:
+        writer.option("checkpointLocation", OWN)
+    script.start(writer, **({"checkpointLocation": OWN} if by_start else {}))
+    assert script.start(writer) == f"main in {LINEAGE}/main"
+    assert script.named == [OWN, OWN]
+
+
+def test_a_name_that_it_was_started_with_stays_as_in_spark() -> None:
+    script, writer = Script(), Writer()
+    assert [script.start(writer, "orders"), script.start(writer)] == [f"orders in {LINEAGE}/orders"] * 2
+    assert script.named == []
+
+
+def test_what_the_script_sets_between_two_starts_counts() -> None:
+    script, writer = Script(), Writer()
+    script.start(writer)
+    writer.queryName("orders").option("checkpointLocation", OWN)
+    assert script.start(writer) == f"orders in {LINEAGE}/orders"
+
+
+def test_another_writer_without_a_name_and_location_is_refused_as_before() -> None:
+    script = Script()
+    script.start(Writer())
+    with pytest.raises(QueryRefusedError):
+        script.start(Writer("socket"))
+    assert script.refused == [Reason.QUERY_REFUSED]
