@@ -300,7 +300,7 @@ class Driver:
         if code is not None:
             return watch.jvm_outcome(code, self._progress)
         if outcome != COMPLETED:
-            return outcome
+            return watch.cause_of(outcome, self._queries)
         return self._await_rest(outcome)
 
     def _end_at_once(self, code: int, function: str = "os._exit") -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -46,6 +47,19 @@ def first_failure(queries: Queries) -> Outcome | None:
     failures = [outcome for outcome in map(outcome_of, queries.entries()) if outcome]
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
+
+
+def cause_of(outcome: Outcome, queries: Queries) -> Outcome:
+    """Return the end of a script: what failed a query of it, if that is not the application's own fault; asks the JVM.
+
+    A script that finds a query failed raises, or exits with, something of its own.
+    """
+    if outcome.reason is not Reason.APPLICATION_FAILED:
+        return outcome
+    failure = None
+    with contextlib.suppress(Py4JError, OSError):  # then it is as the script says
+        failure = first_failure(queries)
+    return outcome if failure is None or failure.reason is Reason.APPLICATION_FAILED else failure
 
 
 def directory_without_state(queries: Queries, outcome: Outcome) -> str:

@@ -105,6 +105,10 @@ def script_exited(function: str, code: object, said: str) -> str:
     return f"The application called {function}({code!r}).{last}"
 
 
+def exited_for(exception: str, what: str) -> str:
+    return f"It did so because of {exception}: {what}" if what else f"It did so because of {exception}."
+
+
 def module_not_run(name: str) -> str:
     return f"Module {name!r} cannot be run: it has no code, or is a package without a module __main__."
 

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _GIVEN = "_tidegate_given"
 
+
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:
     """Return the options set on ``writer`` so far, keys in lower case; the query's name is one of them."""
     options = _field(writer, "extraOptions").iterator()

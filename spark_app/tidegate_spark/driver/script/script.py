@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dataclasses
 import importlib.util
 import os
@@ -24,6 +25,7 @@ from tidegate_spark.driver.script.stderr_tail import StderrTail
 from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.storage.claim.claiming import BehindError
@@ -56,7 +58,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     except DriverStoppingError:
         return Outcome(Reason.STOPPED, messages.STOPPED_BEFORE_QUERIES)
     except SystemExit as error:
-        return outcome_of_exit(error.code, stderr.last())
+        return outcome_of_exit(error.code, stderr.last(), handled=faults.explain_exit(error))
     except BaseException as error:  # every end of foreign code must lead to ours
         _show(error)
         outcome = outcome_of(faults.explain(error))
@@ -102,19 +104,33 @@ def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
-def outcome_of_exit(code: object, said: str = "", function: str = "sys.exit") -> Outcome:
+def outcome_of_exit(
+    code: object, said: str = "", function: str = "sys.exit", handled: faults.Failure | None = None
+) -> Outcome:
     """Return the end that ``sys.exit(code)`` means, by Python's rules: None and 0 are success, text is an error.
 
     Args:
         code: of the exit.
         said: what the script wrote last on standard error: why it exits, often (``argparse``).
         function: that the script called.
+        handled: the failure that the script handled when it called it.
     """
-    if code is None or code == 0:
+    if code is None or (isinstance(code, int) and code == 0):
         return COMPLETED
     if not isinstance(code, int):
-        sys.stderr.write(f"{code}\n")
-    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(function, code, said), "SystemExit")
+        with contextlib.suppress(Exception):  # foreign code; the script may have closed the stream
+            sys.stderr.write(f"{code}\n")
+    message = messages.script_exited(function, code, said)
+    if handled is None:
+        return Outcome(Reason.APPLICATION_FAILED, message, "SystemExit")
+    if handled.reason is not Reason.APPLICATION_FAILED:
+        return Outcome(handled.reason, f"{handled.message} {message}", handled.exception)
+    what = first_line(handled.message)
+    if not any((what or handled.exception) in told for told in (said, code) if isinstance(told, str)):
+        message = f"{message} {messages.exited_for(handled.exception, what)}"
+    # Whether the JVM has gone is looked at by this name.
+    exception = handled.exception if handled.exception in CONNECTION_LOST else "SystemExit"
+    return Outcome(Reason.APPLICATION_FAILED, message, exception)
 
 
 def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ stands for several faults.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import importlib.util
 from collections.abc import Mapping
@@ -214,9 +215,35 @@ def chain_of(error: BaseException) -> tuple[Link, ...]:
         java = _java_exception(current)
         if java is not None:
             return tuple(links) + java_chain(java)
-        links.append(Link(_python_classes(current), str(current)))
-        current = current.__cause__
+        links.append(Link(_python_classes(current), _text_of(current)))
+        current = current.__cause__ or next(iter(_members(current)), None)
     return tuple(links)
+
+
+def behind(error: BaseException) -> list[BaseException]:
+    """Return what was handled when an exception was raised, and the members of groups, the nearest first.
+
+    A handler that raises something else, or exits, seldom says ``from``.
+    """
+    found: list[BaseException] = [error]
+    for each in found:  # grows meanwhile
+        for other in (each.__cause__, each.__context__, *_members(each)):
+            if other is not None and len(found) <= CHAIN_LIMIT and not any(other is known for known in found):
+                found.append(other)
+    return found[1:]
+
+
+def _members(error: BaseException) -> tuple[BaseException, ...]:
+    """Return the exceptions of a group, as ``asyncio.TaskGroup`` raises it; a group's own message says nothing."""
+    group: Any = getattr(builtins, "BaseExceptionGroup", ())  # of Python 3.11
+    return tuple(error.exceptions) if isinstance(error, group) else ()
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # foreign code; Python's own traceback shows no more either
+        return ""
 
 
 def java_chain(throwable: Any) -> tuple[Link, ...]:
@@ -266,7 +293,7 @@ def _is_sparks(throwable: Any, classes: list[str]) -> bool:
 
 
 def _python_classes(error: BaseException) -> tuple[str, ...]:
-    kinds = [kind for kind in type(error).__mro__ if kind not in (object, BaseException)]
+    kinds = [kind for kind in type(error).__mro__ if kind not in (object, BaseException)] or [BaseException]
     return tuple(_qualified(kind) for kind in kinds)
 
 
@@ -293,9 +320,29 @@ def _is_here(module: str) -> bool:
 
 
 def explain(error: BaseException) -> Failure:
-    """Return the end that ``error``, raised by the script or a query, means; never raises."""
+    """Return the end that ``error``, raised by the script or a query, means; never raises.
+
+    What is not the application's own fault is found behind an exception of the application's, too.
+    """
+    failure = _explain(error)
+    if failure.reason is not Reason.APPLICATION_FAILED:
+        return failure
+    others = (_explain(each) for each in behind(error))
+    return next((each for each in others if each.reason is not Reason.APPLICATION_FAILED), failure)
+
+
+def explain_exit(error: SystemExit) -> Failure | None:
+    """Return the end that led a script to exit, None if it handled nothing."""
+    handled = behind(error)
+    if not handled:
+        return None
+    found = [_explain(each) for each in handled]
+    return next((each for each in found if each.reason is not Reason.APPLICATION_FAILED), found[0])
+
+
+def _explain(error: BaseException) -> Failure:
     try:
         return _with_remedy(classify(chain_of(error)))
     except Exception:  # an exception of a kind that nobody has seen must not hide that something failed
         # The JVM is gone, so its exceptions cannot be read any more; what Python holds of them still can.
-        return Failure(Reason.APPLICATION_FAILED, _python_classes(error)[0], _shorten(str(error)))
+        return Failure(Reason.APPLICATION_FAILED, _python_classes(error)[0], _shorten(_text_of(error)))

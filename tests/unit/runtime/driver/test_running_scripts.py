@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
+from tidegate_spark.process.faults import faults
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 PROGRAM = """
@@ -94,3 +95,70 @@ def test_an_exception_that_leaves_a_script_goes_to_its_own_hook_and_is_the_reaso
     *before, last = run(f"path={str(file)!r}", tmp_path)
     assert before == said
     assert last == f"ApplicationFailed the cause ({file}, line 3)"
+
+
+BROKER = """
+import sys
+class NoBrokersAvailable(Exception):
+    __module__ = "kafka.errors"
+    def __str__(self):
+        return "no broker answers"
+"""
+EXITS = "sys.exit(3)"
+RAISES = "raise RuntimeError('the pipeline has failed')"
+GROUP = "raise ExceptionGroup('unhandled errors in a TaskGroup', [NoBrokersAvailable()])"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        f"try:\n    raise NoBrokersAvailable\nexcept Exception:\n    {EXITS}",
+        f"try:\n    raise NoBrokersAvailable\nexcept Exception:\n    {RAISES}",
+        f"try:\n    raise NoBrokersAvailable\nexcept Exception as error:\n    {RAISES} from error",
+        f"try:\n    raise NoBrokersAvailable\nfinally:\n    {EXITS}",
+        GROUP,
+        f"try:\n    {GROUP}\nexcept BaseException:\n    {EXITS}",
+    ],
+)
+def test_a_fault_of_the_broker_is_that_whatever_the_script_makes_of_it(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(f"{BROKER}{end}\n")
+    last = run(f"path={str(file)!r}", tmp_path)[-1]
+    assert last.startswith("BrokerUnavailable The message broker could not be used. kafka.errors.NoBrokersAvailable")
+    assert ("sys.exit(3)" in last) == (EXITS in end)
+
+
+def test_a_script_that_handles_a_fault_and_ends_well_is_completed(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    later = "sys.later = lambda: 4"
+    file.write_text(f"{BROKER}{later}\ntry:\n    raise NoBrokersAvailable\nexcept Exception:\n    sys.exit(0)\n")
+    assert run(f"path={str(file)!r}", tmp_path) == ["Completed 4"]
+
+
+@pytest.mark.parametrize(
+    ("handler", "why"),
+    [
+        ("print('failed:', error); sys.exit(1)", "It did so because of KeyError: 'BROKERS'"),
+        ("sys.exit('not set')", "It did so because of KeyError: 'BROKERS'"),
+        ("sys.exit('not set: ' + str(error) + chr(10))", ""),
+        ("sys.stderr.write(f'no {error}\\n'); sys.exit(1)", "Its last words on standard error: no 'BROKERS'"),
+    ],
+)
+def test_why_a_script_exits_is_in_its_message_once(tmp_path: Path, handler: str, why: str) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(f"import os, sys\ntry:\n    os.environ['BROKERS']\nexcept KeyError as error:\n    {handler}\n")
+    last = run(f"path={str(file)!r}", tmp_path)[-1]
+    assert last.startswith("ApplicationFailed The application called sys.exit(")
+    assert last.partition(").")[2].strip() == why
+
+
+@pytest.mark.parametrize("end", ["raise Odd", "raise BaseException", "sys.stderr.close(); sys.exit('closed')"])
+def test_an_end_without_words_is_the_applications_own_too(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(f"import sys\nclass Odd(Exception):\n    def __str__(self):\n        return 5\n{end}\n")
+    assert run(f"path={str(file)!r}", tmp_path)[-1].startswith("ApplicationFailed ")
+
+
+def test_of_a_group_of_exceptions_the_first_one_is_the_message() -> None:
+    failure = faults.explain(ExceptionGroup("unhandled errors", [ValueError("no column 'a'"), KeyError("b")]))
+    assert (failure.exception, failure.message) == ("ValueError", "no column 'a'")

@@ -1,0 +1,43 @@
+"""How a script's own end is put down to the query that failed before."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.monitoring import watch
+from tidegate_spark.process.outcome import Outcome
+
+EXITED = Outcome(Reason.APPLICATION_FAILED, "The application called sys.exit(1).", "SystemExit")
+AWAY = Outcome(Reason.STORAGE_UNAVAILABLE, "Query 'orders': A store does not answer.")
+OWN = Outcome(Reason.APPLICATION_FAILED, "Query 'orders': no column 'a'")
+
+
+def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
+    monkeypatch.setattr(watch, "outcome_of", lambda entry: end)
+    return SimpleNamespace(entries=lambda: ["orders"])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end", "is_end_of"),
+    [
+        (EXITED, AWAY, AWAY),
+        (EXITED, OWN, EXITED),
+        (EXITED, None, EXITED),
+        (Outcome(Reason.BROKER_UNAVAILABLE, "no broker"), AWAY, Outcome(Reason.BROKER_UNAVAILABLE, "no broker")),
+    ],
+)
+def test_a_script_that_exits_when_the_storage_failed_its_query_ends_by_the_storage(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, end: Outcome | None, is_end_of: Outcome
+) -> None:
+    assert watch.cause_of(outcome, queries(monkeypatch, end)) == is_end_of
+
+
+def test_a_jvm_that_has_gone_changes_nothing_of_a_scripts_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(entry: object) -> None:
+        raise ConnectionRefusedError
+
+    asked = queries(monkeypatch, None)
+    monkeypatch.setattr(watch, "outcome_of", gone)
+    assert watch.cause_of(EXITED, asked) == EXITED
