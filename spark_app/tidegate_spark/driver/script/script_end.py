@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from concurrent.futures import thread as thread_pools
 from typing import Any, NoReturn
@@ -99,10 +100,13 @@ class ExitCalls:
     def __init__(self) -> None:
         """Nothing is registered."""
         self._calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+        self._finalizers_of_others: frozenset[Any] = frozenset()
+        self._logging_ends = True
 
     def install(self) -> None:
         """Take the place of ``atexit.register`` and ``atexit.unregister`` from now on."""
         register, unregister = atexit.register, atexit.unregister
+        self._finalizers_of_others = frozenset(_finalizers())
 
         def register_here(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
             self._calls.append((function, args, kwargs))
@@ -122,14 +126,26 @@ class ExitCalls:
     def call(self) -> None:
         """Call them, the last one first, each once; what they raise is printed, as the interpreter does.
 
-        Before that, pools of processes are ended, and after it child processes are waited for.
+        Before that, pools of processes are ended. After it, objects with a finalizer (``weakref.finalize``) are ended,
+        child processes waited for, and handlers of ``logging``, which may hold records back, flushed and closed: their
+        modules have registered that before our time.
         """
         _call("concurrent.futures.process", "_python_exit")
         while self._calls:
             function, args, kwargs = self._calls.pop()
             _call_guarded(lambda: function(*args, **kwargs))  # noqa: B023 - called before the next turn
-        # Registered by its module, perhaps before our time; twice does no harm.
+        while left := [each for each in _finalizers() if each not in self._finalizers_of_others]:
+            _call_guarded(left[-1])
+        # Twice does no harm.
         _call("multiprocessing.util", "_exit_function")
+        if self._logging_ends:
+            self._logging_ends = False
+            _call("logging", "shutdown")
+
+
+def _finalizers() -> list[Any]:
+    """Return the finalizers that the interpreter would call, the oldest first."""
+    return [each for each in list(getattr(weakref.finalize, "_registry", ())) if each.atexit]
 
 
 def _is_waited_for(thread: threading.Thread) -> bool:

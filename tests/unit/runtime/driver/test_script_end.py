@@ -126,6 +126,47 @@ calls.call()
     assert "ValueError: what it says" in done.stderr
 
 
+def test_what_python_does_at_exit_for_its_own_modules_is_done_once_and_only_for_the_script() -> None:
+    done = run_apart("""
+import atexit, logging, logging.handlers, sys, weakref
+from tidegate_spark.driver.script.script_end import ExitCalls
+
+class Thing:
+    pass
+
+runtimes, calls = Thing(), ExitCalls()
+weakref.finalize(runtimes, print, "of the runtime: the interpreter's", flush=True)
+calls.install()
+
+class Handler(logging.StreamHandler):
+    def close(self):
+        print("closed", flush=True)
+        super().close()
+
+shown = Handler(sys.stdout)
+held = logging.handlers.MemoryHandler(1000, logging.ERROR, shown)
+logging.getLogger("script").addHandler(held)
+things = [Thing() for _ in range(4)]
+weakref.finalize(things[0], print, "the first object", flush=True)
+weakref.finalize(things[1], print, "the second object", flush=True)
+weakref.finalize(things[2], sys.exit, 3)
+weakref.finalize(things[3], print, "not at exit", flush=True).atexit = False
+atexit.register(logging.getLogger("script").warning, "a record that is held back")
+calls.call()
+print("now", flush=True)
+calls.call()
+import os
+os._exit(0)
+""")
+    assert done.stdout.splitlines() == [
+        "the second object",
+        "the first object",
+        "a record that is held back",
+        "closed",
+        "now",
+    ]
+
+
 def test_a_program_that_ends_at_once_comes_to_us_first_from_any_thread_and_its_child_processes_do_not() -> None:
     done = run_apart("""
 import multiprocessing, os, threading
