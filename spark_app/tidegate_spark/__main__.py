@@ -4,6 +4,7 @@ Any failure to start (no PySpark, an old Python, a broken package, no configurat
 this module imports the standard library only, and the rest inside the guard.
 """
 
+import contextlib
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ from tidegate_spark.driver.startup_failure import TERMINATION_LOG, exit_code_of,
 from tidegate_spark.process import start_messages as messages
 
 OLDEST_PYTHON = (3, 10)
+_HASHES = "PYTHONHASHSEED"
 
 
 def main() -> int:
@@ -21,6 +23,7 @@ def main() -> int:
         if sys.version_info[:2] < OLDEST_PYTHON:
             found = f"{sys.version_info[0]}.{sys.version_info[1]}"
             raise RuntimeError(messages.python_too_old(found))
+        _have_hashes_of_spark_submit()
         from tidegate_spark.driver.first_process import go_on_in_child  # noqa: PLC0415 - inside the guard, as all below
 
         stops = go_on_in_child()
@@ -32,6 +35,18 @@ def main() -> int:
         _leave(_without_secrets(startup_termination(error, os.environ.get("TIDEGATE_CONFIG", ""))))
         return exit_code_of(error)
     return 1
+
+
+def _have_hashes_of_spark_submit() -> None:
+    """Have texts hash the same in each process, as ``spark-submit`` does: begins this process again if they do not.
+
+    A script may make a name of a query, or a location, of ``hash(...)``, which its next process has to find again.
+    """
+    if _HASHES in os.environ or not sys.executable:
+        return
+    os.environ[_HASHES] = "0"
+    with contextlib.suppress(OSError):
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the program that runs already
 
 
 def _without_secrets(message: str) -> str:

@@ -78,6 +78,33 @@ def spark_home(folder: Path, *, zipped: bool = False) -> Path:
     return folder
 
 
+def hashes(program: str, folder: Path, **variables: str) -> str:
+    """Return what a program prints of its hashes, in a process that no seed is inherited by."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    return subprocess.run(
+        [sys.executable, "-c", program, "--fast"],
+        env={**environment, "PYTHONPATH": SOURCES, "TIDEGATE_TERMINATION_LOG": str(folder / "end"), **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    ).stdout
+
+
+def test_texts_hash_the_same_in_each_process_as_under_spark_submit_unless_a_seed_is_set(tmp_path: Path) -> None:
+    show = "print(hash('orders'), os.environ['PYTHONHASHSEED'], sys.argv, flush=True)"
+    starts = (
+        "import os, sys\n"
+        "from tidegate_spark.driver import first_process\n"
+        f"first_process.go_on_in_child = lambda: {show}\n"
+        "from tidegate_spark.__main__ import main\n"
+        "main()\n"
+    )
+    plain = f"import os, sys; {show}"
+    submitted = hashes(plain, tmp_path, PYTHONHASHSEED="0")
+    assert [hashes(starts, tmp_path) for _ in range(2)] == [submitted] * 2
+    assert hashes(starts, tmp_path, PYTHONHASHSEED="7") == hashes(plain, tmp_path, PYTHONHASHSEED="7") != submitted
+
+
 def test_an_image_without_pyspark_is_named_in_the_termination_message(tmp_path: Path) -> None:
     code, termination = run_driver(tmp_path)
     assert code == EXIT_APPLICATION
