@@ -29,7 +29,9 @@ AFTERWARDS = """
 import sys
 from tidegate_spark.driver.preflight import Main
 from tidegate_spark.driver.script.script import run_script
+from tidegate_spark.process.log_lines import log_to_stderr
 
+log_to_stderr()
 outcome = run_script(Main({main}), ["--fast"])
 print(outcome.reason.value, outcome.message if outcome.exception else sys.later(), flush=True)
 """
@@ -162,3 +164,15 @@ def test_an_end_without_words_is_the_applications_own_too(tmp_path: Path, end: s
 def test_of_a_group_of_exceptions_the_first_one_is_the_message() -> None:
     failure = faults.explain(ExceptionGroup("unhandled errors", [ValueError("no column 'a'"), KeyError("b")]))
     assert (failure.exception, failure.message) == ("ValueError", "no column 'a'")
+
+
+def test_what_the_runtime_logs_in_the_scripts_thread_is_none_of_its_last_words(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(
+        "import logging, sys\n"
+        "sys.stderr.write('no such topic\\n')\n"
+        "logging.getLogger('tidegate').warning('the script stops Spark')\n"
+        "sys.exit(2)\n"
+    )
+    said = "ApplicationFailed The application called sys.exit(2). Its last words on standard error: no such topic"
+    assert run(f"path={str(file)!r}", tmp_path) == [said]
