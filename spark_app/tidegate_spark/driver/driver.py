@@ -320,6 +320,8 @@ class Driver:
         elif outcome == COMPLETED:
             finished = dataclasses.replace(outcome, if_cut=inside)
             outcome = watch.first_failure(self._queries) or finished
+        else:
+            outcome = watch.cause_of(outcome, self._queries)
         self._ending.request(self._judge(outcome))
         self._ending.script_ended.set()
         undisturbed(self._ending.await_end)

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.driver import Driver
 from tidegate_spark.monitoring import watch
 from tidegate_spark.process.outcome import Outcome
 
 EXITED = Outcome(Reason.APPLICATION_FAILED, "The application called sys.exit(1).", "SystemExit")
+EXITED_AT_ONCE = Outcome(Reason.APPLICATION_FAILED, "The application called os._exit(1).", "SystemExit")
 AWAY = Outcome(Reason.STORAGE_UNAVAILABLE, "Query 'orders': A store does not answer.")
 OWN = Outcome(Reason.APPLICATION_FAILED, "Query 'orders': no column 'a'")
 
@@ -32,6 +34,21 @@ def test_a_script_that_exits_when_the_storage_failed_its_query_ends_by_the_stora
     monkeypatch: pytest.MonkeyPatch, outcome: Outcome, end: Outcome | None, is_end_of: Outcome
 ) -> None:
     assert watch.cause_of(outcome, queries(monkeypatch, end)) == is_end_of
+
+
+@pytest.mark.parametrize(("code", "end", "is_end_of"), [(1, AWAY, AWAY), (1, None, EXITED_AT_ONCE), (0, OWN, OWN)])
+def test_so_does_one_that_ends_the_process_at_once(
+    monkeypatch: pytest.MonkeyPatch, code: int, end: Outcome | None, is_end_of: Outcome
+) -> None:
+    asked: list[Outcome] = []
+    event = SimpleNamespace(set=lambda: None)
+    ending = SimpleNamespace(
+        script_returned=event, script_ended=event, request=asked.append, await_end=lambda: None, lost=("", "")
+    )
+    driver: Any = SimpleNamespace(_ending=ending, _queries=queries(monkeypatch, end), _judge=lambda outcome: outcome)
+    with pytest.raises(AssertionError):
+        Driver._end_at_once(driver, code)
+    assert asked == [is_end_of]
 
 
 def test_a_jvm_that_has_gone_changes_nothing_of_a_scripts_end(monkeypatch: pytest.MonkeyPatch) -> None:
