@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import os
 import pkgutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,15 @@ def local_path(reference: str) -> str | None:
         if reference.startswith(scheme):
             return reference.removeprefix(scheme)
     return reference if reference.startswith("/") else None
+
+
+def folders_of(path: str) -> list[str]:
+    """Return where a program imports from what is beside it: behind its links first, as Python does.
+
+    Then where the link is: what a volume's links lead to has another name after each of its updates.
+    """
+    folders = (os.path.dirname(os.path.realpath(path)), os.path.dirname(os.path.abspath(path)))
+    return list(dict.fromkeys(folders))
 
 
 def find_main(reference: str) -> Main:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,11 +138,11 @@ def add_python_files(context: SparkContext, paths: tuple[str, ...], work_directo
         context.addPyFile(sent)
 
 
-def find_beside(context: SparkContext, main: str) -> None:
+def find_beside(context: SparkContext, folders: Sequence[str]) -> None:
     """Let Python workers import what is beside the program, as the driver can: executors have the same image."""
     variables = context.environment
     known = [path for path in variables.get("PYTHONPATH", "").split(":") if path]
-    variables["PYTHONPATH"] = ":".join([*known, str(Path(main).parent)])
+    variables["PYTHONPATH"] = ":".join([*known, *folders])
 
 
 def python_path_entry(path: str) -> str:

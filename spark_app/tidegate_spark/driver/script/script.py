@@ -18,7 +18,7 @@ from types import CodeType, ModuleType
 
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.preflight import Main
+from tidegate_spark.driver.preflight import Main, folders_of
 from tidegate_spark.driver.script.script_end import flush_output
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.stderr_tail import StderrTail
@@ -159,7 +159,7 @@ def _run(main: Main, arguments: Sequence[str]) -> None:
     if not main.path:
         _run_as_main(*_code_of_module(main.module))
         return
-    sys.path.insert(0, os.path.dirname(os.path.abspath(main.path)))
+    sys.path[:0] = folders_of(main.path)
     if zipfile.is_zipfile(main.path):
         runpy.run_path(main.path, run_name="__main__")
         return

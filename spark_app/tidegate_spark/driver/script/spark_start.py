@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.ending import Ending
+from tidegate_spark.driver.preflight import folders_of
 from tidegate_spark.driver.script import script_settings
 from tidegate_spark.driver.script.script import outcome_of
 from tidegate_spark.driver.script.script_entry import Host, ScriptRefusedError
@@ -159,7 +160,7 @@ class SparkStart:
         self._path = self._reach_storage(context)
         spark_session.add_python_files(context, self._files.python, self._environment.work_directory)
         if self._files.beside:
-            spark_session.find_beside(context, self._files.beside)
+            spark_session.find_beside(context, folders_of(self._files.beside))
 
     def _reach_storage(self, context: SparkContext) -> Any:
         """Have the connection to the application's own storage made before the script can say anything about it.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
+from tidegate_spark.driver.preflight import folders_of
 from tidegate_spark.process.faults import faults
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
@@ -70,6 +71,25 @@ def test_so_is_a_module_and_a_package(tmp_path: Path, name: str, place: str) -> 
         f"__main__ {file} {package} {known} {[str(file), '--fast']}",
         "Completed 4",
     ]
+
+
+def test_a_link_to_a_program_imports_what_is_beside_the_program(tmp_path: Path) -> None:
+    program, link = tmp_path / "releases" / "2" / "app.py", tmp_path / "current" / "app.py"
+    for file in (program, link):
+        file.parent.mkdir(parents=True)
+    (program.parent / "beside_it.py").write_text("place = 'beside the program'")
+    (link.parent / "beside_it.py").write_text("place = 'beside the link'")
+    (link.parent / "beside_link.py").write_text("place = 'beside the link'")
+    program.write_text(
+        "import sys, beside_it, beside_link\n"
+        "print(__file__, sys.argv[0], flush=True)\n"
+        "sys.later = lambda: f'{beside_it.place}, {beside_link.place}'\n"
+    )
+    link.symlink_to(Path("..") / "releases" / "2" / "app.py")
+    said = run(f"path={str(link)!r}", tmp_path)
+    assert said == [f"{link} {link}", "Completed beside the program, beside the link"]
+    assert folders_of(str(link)) == [str(program.parent), str(link.parent)]
+    assert folders_of(str(program)) == [str(program.parent)]
 
 
 def test_an_archive_with_a_main_module_runs(tmp_path: Path) -> None:
