@@ -33,6 +33,8 @@ SHORTEST = 6
 SHORTEST_BY_NAME = 8
 """The same for variables that are taken for secret only by their name: such a value may be an ordinary word."""
 SHORTEST_LINE = 20
+_NAME = re.compile(r"[+~-]{0,2}[\w.-]+")
+"""What is set by an argument ``name=value``: an option, or a setting as ``--conf`` and Hydra have it."""
 _MARKERS = tuple(marker.encode() for marker in MARKERS)
 _SPACES = tuple(bytes([each]) for each in b" \t\n\r\f\v")
 _OPEN_KEY = re.compile(
@@ -62,7 +64,7 @@ def values_of_launch(settings: Mapping[str, str], arguments: Sequence[str]) -> t
     option = ""
     for argument in arguments:
         name, equals, value = argument.partition("=")
-        if argument.startswith("-") and equals and names_a_secret(name) and is_literal(value):
+        if equals and _NAME.fullmatch(name) and names_a_secret(name) and is_literal(value):
             found.append(value)
         elif option and not argument.startswith("--") and is_literal(argument):
             found.append(argument)

@@ -113,3 +113,18 @@ def test_what_settings_and_arguments_hold_is_known() -> None:
     arguments = ("--password", "of-an-argument", "--token=of-an-option", "--secret", "--other", "topic")
     found = values_of_launch(settings, arguments)
     assert sorted(found) == ["of-a-setting", "of-an-address", "of-an-argument", "of-an-option"]
+
+
+@pytest.mark.parametrize(
+    "argument", ["db.password=of-a-setting", "+db.password=of-a-setting", "spark.x.secret.key=of-a-setting"]
+)
+def test_so_is_what_an_argument_sets_that_is_no_option(argument: str) -> None:
+    assert values_of_launch({}, ["--conf", argument]) == ("of-a-setting",)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["filter by token=customer_token", "db.password=${oc.env:PASSWORD}", "key=customer_id", "a/token=b_token_c"],
+)
+def test_what_only_looks_like_it_is_not_left_out_of_the_log(argument: str) -> None:
+    assert values_of_launch({}, [argument]) == ()
