@@ -33,6 +33,9 @@ class BackOff:
         self._seen: dict[int, float] = {}
         """Those that were there, and since when."""
         self._to_go: set[int] = set()
+        """Those that end their tasks and go, or have gone: somebody wanted that."""
+        self._dispensable: set[int] = set()
+        """Those of which Spark may end some, as they had not registered when fewer were wanted."""
         self._newest = self._looked_to = 0
         self._rounds = 0
         self._attempt = (0, 0)
@@ -47,17 +50,23 @@ class BackOff:
         """Return how many executors Spark is to be asked for."""
         if self._rounds < 2 or now - self.held_until >= HEALTHY_SECONDS:
             return wanted
-        settled = sum(1 for since in self._seen.values() if now - since >= SETTLED_SECONDS)
+        # Spark replaces those that go as soon as they have gone, unless its target is without them.
+        staying = [since for each, since in self._seen.items() if each not in self._to_go]
+        settled = sum(1 for since in staying if now - since >= SETTLED_SECONDS)
         if self.is_held(now):
             self._attempt = (0, 0)
             return min(wanted, settled)
         if wanted > self._attempt[0]:
-            self._attempt = (wanted, self._newest + max(0, wanted - len(self._seen)))
+            self._attempt = (wanted, self._newest + max(0, wanted - len(staying)))
         return wanted if self._newest < self._attempt[1] else min(wanted, settled)
+
+    def begin_attempt(self) -> None:
+        """Count again how many are missing: another number is wanted, which may be one that was wanted before."""
+        self._attempt = (0, 0)
 
     def misses(self, registered: Set[int]) -> bool:
         """Return whether one that was there is not registered, and so may have ended."""
-        return any(each not in registered and each not in self._to_go for each in self._seen)
+        return any(each not in registered for each in self._seen.keys() - self._to_go - self._dispensable)
 
     def forgive(self, numbers: Iterable[int]) -> None:
         """Take no notice of the end of these: they are to go."""
@@ -65,12 +74,14 @@ class BackOff:
 
     def forgive_starting(self, registered: Set[int]) -> None:
         """Do the same for those that are not registered yet: fewer are wanted, and Spark removes such first."""
-        self.forgive(each for each in self._seen if each not in registered)
+        self._dispensable.update(each for each in self._seen if each not in registered)
 
     def note(self, registered: Set[int], now: float) -> None:
         """Take in who is registered, where nobody has looked at pods."""
         for each in registered:
             self._seen.setdefault(each, now)
+        # Spark has kept these.
+        self._dispensable -= registered
         self._newest = max(self._newest, *registered, 0)
 
     def check(self, alive: Set[int], now: float) -> None:
@@ -84,10 +95,11 @@ class BackOff:
         """
         self._newest = max(self._newest, *alive, 0)
         made = {*self._seen, *range(self._looked_to + 1, self._newest + 1)}
-        gone = made - alive - self._to_go
+        gone = made - alive - self._to_go - self._dispensable
         lives = [now - self._seen.get(each, now) for each in gone]
         self._seen = {each: self._seen.get(each, now) for each in alive}
         self._to_go &= alive
+        self._dispensable &= alive
         self._looked_to = self._newest
         if gone:
             self._note_round(len(gone), min(lives), now)

@@ -181,6 +181,7 @@ class Scale:
     def _note_wish(self, wanted: int) -> None:
         if self._living is not None:
             self._living.hurry()  # a pause under way counts for the new number, too
+        self._back_off.begin_attempt()
         if wanted < (self._instances if self._applied is None else self._applied):
             self._back_off.forgive_starting(_numbers(self._backend.registered()))
 

@@ -225,6 +225,43 @@ def test_another_number_that_is_wanted_during_a_pause_waits_for_its_end() -> Non
     assert run(scale, spark, LONGEST_PAUSE + 10, wanted=6).running == 6
 
 
+def recovered(wanted: int) -> tuple[Scale, Spark]:
+    """Return so many executors that ended again and again until a minute and a half ago, and run since."""
+    spark = Spark(wanted, life=2.0)
+    scale = Scale(spark, spark, wanted)
+    run(scale, spark, 200)
+    spark.life = 1e9
+    assert run(scale, spark, LONGEST_PAUSE + 10).running == wanted
+    run(scale, spark, SETTLED_SECONDS + 30)
+    return scale, spark
+
+
+def test_fewer_and_then_more_again_are_started_at_once_though_others_ended_before() -> None:
+    scale, spark = recovered(8)
+    assert run(scale, spark, 10, wanted=4).running == 4
+    assert run(scale, spark, 10, wanted=6).running == 6
+    assert run(scale, spark, 10, wanted=8).running == 8
+
+
+def test_those_that_end_their_tasks_are_replaced_when_they_have_gone_though_others_ended_before() -> None:
+    scale, spark = recovered(4)
+    spark.let_go = lambda ids: None  # type: ignore[method-assign] # their tasks take long
+    run(scale, spark, 10, wanted=2)
+    assert run(scale, spark, 100, wanted=4).leaving == 2
+    spark.born = {number: since for number, since in spark.born.items() if number in sorted(spark.born)[:2]}
+    assert run(scale, spark, 10, wanted=4).running == 4
+
+
+def test_one_that_was_on_its_way_when_fewer_were_wanted_and_stays_is_missed_when_it_ends() -> None:
+    spark = Spark(4)
+    scale = Scale(spark, spark, 4)
+    run(scale, spark, 20)
+    run(scale, spark, 1, wanted=8)
+    assert run(scale, spark, 20, wanted=7).running == 8
+    spark.born = {number: since for number, since in spark.born.items() if number <= 4}
+    assert run(scale, spark, 2, wanted=7).ended == 4
+
+
 def test_without_an_answer_of_the_api_server_what_ends_is_replaced_at_once() -> None:
     spark = Spark(2)
     unknown = Spark(0)
