@@ -40,6 +40,7 @@ class _Terminated(msgspec.Struct):
     exitCode: int = 0  # noqa: N815 - these are the API's names
     reason: str = ""
     message: str = ""
+    startedAt: datetime.datetime | None = None  # noqa: N815
     finishedAt: datetime.datetime | None = None  # noqa: N815
 
 
@@ -333,7 +334,8 @@ def _failed_end(status: _ContainerStatus) -> Exit | None:
 
 def _exit(ended: _Terminated) -> Exit:
     # What a runtime of an earlier version, or another program, left may have more in it than ours would leave.
-    return Exit(ended.exitCode, ended.reason, without_shapes(ended.message), _seconds(ended.finishedAt))
+    message, started, finished = without_shapes(ended.message), _seconds(ended.startedAt), _seconds(ended.finishedAt)
+    return Exit(ended.exitCode, ended.reason, message, finished, started)
 
 
 def _seconds(time: datetime.datetime | None) -> float:

@@ -20,6 +20,8 @@ class Exit:
     message: str
     """The termination message."""
     completion_time: float
+    start_time: float = 0.0
+    """When that process started; 0 if nobody saw it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,14 @@ def test_the_end_of_the_process_before_this_one_is_kept() -> None:
     assert pod.start_time - pod.ended.completion_time == 60.0
 
 
+def test_the_start_of_a_process_that_has_ended_is_read() -> None:
+    times = {"startedAt": "2026-01-01T00:03:00Z", "finishedAt": "2026-01-01T00:03:02Z"}
+    state = container("driver", {"terminated": {"exitCode": 1, **times}})
+    ended = record({"phase": "Failed", "containerStatuses": [state]}).ended
+    assert ended is not None
+    assert ended.completion_time - ended.start_time == 2.0
+
+
 def test_an_unschedulable_pod_has_the_schedulers_words() -> None:
     scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes."}
     assert record({"phase": "Pending", "conditions": [scheduled]}).unschedulable == "0/3 nodes."

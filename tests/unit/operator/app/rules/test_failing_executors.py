@@ -102,6 +102,13 @@ def test_executors_that_lived_show_that_the_versions_can() -> None:
     assert phase_of(at_gate(lived, *rounds())) is UpgradePhase.GATE
 
 
+def test_the_time_in_which_a_pod_waits_for_its_image_or_a_node_is_no_life() -> None:
+    waited = end_of(under_test(), 8, 300.0, lived=200.0)
+    assert waited.ended is not None
+    at_once = dataclasses.replace(waited, ended=dataclasses.replace(waited.ended, start_time=NOW - 102))
+    assert phase_of(at_gate(at_once, *rounds())) is UpgradePhase.ROLLING_BACK
+
+
 def test_an_operator_that_has_just_begun_needs_one_end_and_the_drivers_count() -> None:
     (last,) = rounds()[3:]
     assert phase_of(at_gate(last, executors_ended=4)) is UpgradePhase.ROLLING_BACK
