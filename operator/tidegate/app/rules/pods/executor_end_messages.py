@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-
 from tidegate.pods.records.fault_messages import disruption, sentence
+from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of
 
@@ -57,10 +56,8 @@ def failed(pod: str, code: int, word: str, lines: str) -> str:
 
 def next_attempt(text: str, until: float) -> str:
     """Return a text with when others are started; ``until`` is in seconds since the epoch, 0: at once."""
-    if not until:
-        return text
-    time = datetime.datetime.fromtimestamp(int(until), datetime.UTC)
-    return f"{text} Others start at {time:%Y-%m-%dT%H:%M:%SZ}.".strip()
+    time = time_from_seconds(until)
+    return f"{text} Others start at {time:%Y-%m-%dT%H:%M:%SZ}.".strip() if time is not None else text
 
 
 def ends_unseen(number: int) -> str:

@@ -132,6 +132,13 @@ def test_an_operator_that_saw_no_end_says_what_the_driver_counted() -> None:
     assert "7 have ended" in plan.message
 
 
+@pytest.mark.parametrize("until", [1e12, 1e300])
+def test_a_time_of_the_next_attempt_that_is_none_is_left_out(until: float) -> None:
+    plan = decide(lacking(ended(lines=WRONG_OPTION), executors_held_until=until), NOW)
+    assert plan.reason == "ExecutorsFailing"
+    assert "Others start" not in plan.message
+
+
 def test_one_executor_that_is_replaced_at_once_is_no_news() -> None:
     o = lacking(ended(), executors_held_until=0.0, executors_running=1)
     assert decide(o, NOW).reason == "Running"
