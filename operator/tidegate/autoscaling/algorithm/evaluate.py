@@ -58,8 +58,10 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
         past: what the evaluation before left.
     """
     past = _of_version(past, situation)
-    current = (past.target if settings.mode is Mode.ACTIVE else 0) or situation.wanted
-    past = dataclasses.replace(past, target=current if settings.mode is Mode.ACTIVE else 0)
+    active = settings.mode is Mode.ACTIVE
+    # An edit may ask for another number and for the autoscaler at once: the driver has not been told of it yet.
+    current = (past.target or situation.asked or situation.wanted) if active else situation.wanted
+    past = dataclasses.replace(past, target=current if active else 0)
     within = min(max(current, settings.fewest), settings.most)
     if within != current and settings.mode is Mode.ACTIVE:
         # A person's bounds count at any time, whatever else keeps the number as it is.

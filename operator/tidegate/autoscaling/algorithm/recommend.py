@@ -79,6 +79,7 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
         wanted=(number_of(report.executors_wanted) if report is not None else 0) or sight.wanted,
         cores=sight.cores,
         version=sight.version,
+        asked=sight.wanted,
         measured=measured,
         obstacle=sight.obstacle,
         upgrade_phase=sight.upgrade_phase,

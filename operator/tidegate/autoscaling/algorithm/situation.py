@@ -73,6 +73,8 @@ class Situation:
     cores: int
     """Tasks that one executor runs at a time."""
     version: str
+    asked: int = 0
+    """Executors that the spec asks for, with which an Active autoscaler begins; 0: with those that are wanted."""
     measured: Measured | None = None
     obstacle: Obstacle | None = None
     upgrade_phase: str = ""

@@ -248,6 +248,13 @@ async def test_a_new_process_begins_with_what_the_status_says() -> None:
     assert world.target == 5
 
 
+async def test_switched_on_it_begins_with_the_number_of_the_same_edit_and_not_with_the_drivers() -> None:
+    world = SixExecutors(60)
+    one = query(0, NOW, 10.0, 1000)
+    await world.read_batch(report_of(world.driver, queries=(one,), executors_wanted=2, executors_running=2).report)
+    assert world.target == 6
+
+
 async def test_what_another_mode_left_is_no_target() -> None:
     world = World(autoscaling=AutoscalingStatus(mode="Advise"))
     await world.batches(1)
