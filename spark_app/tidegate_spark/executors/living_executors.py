@@ -58,7 +58,7 @@ class LivingExecutors:
         self._read, self._start = read, start
         self._answer: frozenset[int] | None = None
         self._asking = False
-        self._due = 0.0
+        self._due = self._looked_at = 0.0
         self._known: frozenset[int] = frozenset()
         self._changed_at = 0.0
 
@@ -69,6 +69,9 @@ class LivingExecutors:
     def check(self, now: float) -> frozenset[int] | None:
         """Return an answer that has come since the last look, None if there is none; asks again if that is due."""
         answer, self._answer = self._answer, None
+        if now - self._looked_at > LATER_SECONDS:
+            answer = None  # all ran meanwhile, and nobody looked: who came since is not in it
+        self._looked_at = now
         if answer is not None and answer != self._known:
             self._known, self._changed_at = answer, now
         if not self._asking and now >= self._due:

@@ -71,6 +71,16 @@ def test_an_answer_that_takes_long_keeps_nobody_waiting_and_is_not_asked_for_twi
     assert known.check(20.5) is None
 
 
+def test_an_answer_that_nobody_has_looked_at_for_long_says_nothing_of_now() -> None:
+    api = Api()
+    api.alive = frozenset({1, 2})
+    known = LivingExecutors(api.read, api.start)
+    known.check(100.0)
+    api.alive = frozenset({1, 2, 3})
+    assert known.check(5000.0) is None
+    assert known.check(5001.0) == frozenset({1, 2, 3})
+
+
 def test_an_api_server_that_does_not_answer_is_asked_again() -> None:
     api = Api()
     api.alive = None

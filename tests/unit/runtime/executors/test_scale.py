@@ -7,6 +7,7 @@ import pytest
 
 from tidegate_spark.executors.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS, pause_after
 from tidegate_spark.executors.executors import SURPLUS_SECONDS, Count, Scale
+from tidegate_spark.executors.living_executors import LivingExecutors
 
 
 @dataclass
@@ -223,6 +224,21 @@ def test_another_number_that_is_wanted_during_a_pause_waits_for_its_end() -> Non
     assert spark.made - made <= 6
     spark.life = 1e9
     assert run(scale, spark, LONGEST_PAUSE + 10, wanted=6).running == 6
+
+
+def test_one_in_the_place_of_a_lost_one_has_not_ended_though_it_was_not_there_at_the_last_look_at_pods() -> None:
+    spark = Spark(2)
+    living = LivingExecutors(lambda: frozenset(spark.born), lambda ask: ask())
+    scale = Scale(spark, living, 2)
+    spark.passes()  # so that an answer comes with the second in which all run
+    run(scale, spark, 300)
+    # Its node is lost: its pod is gone and has been replaced, while Spark waits for a heartbeat for two minutes.
+    registered = spark.registered
+    spark.registered = lambda: sorted({*registered(), "1"})  # type: ignore[method-assign]
+    del spark.born[1]
+    run(scale, spark, 120)
+    spark.registered = registered  # type: ignore[method-assign]
+    assert run(scale, spark, 20).ended == 1
 
 
 def recovered(wanted: int) -> tuple[Scale, Spark]:
