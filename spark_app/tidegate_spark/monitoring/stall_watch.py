@@ -56,7 +56,8 @@ class StallWatch:
         stalled = ""
         for entry in self._queries.entries():
             report = known.get(entry.name)
-            if entry.query is None or not entry.query.isActive or report is None or paused:
+            # The JVM is asked last: of queries that have ended there may be thousands.
+            if report is None or not report.active or paused or entry.query is None or not entry.query.isActive:
                 self._detector.forget(entry.name)
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)

@@ -18,7 +18,7 @@ from tidegate_spark.process.faults.foreign_text import names_missing_state
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.entries import Entry, failure_of
+from tidegate_spark.queries.entries import Entry, failure_of, is_active
 from tidegate_spark.queries.queries import Queries
 
 INTERVAL_SECONDS = 1.0
@@ -43,8 +43,19 @@ def outcome_of(entry: Entry) -> Outcome | None:
 
 
 def first_failure(queries: Queries) -> Outcome | None:
-    """Return the failure of the first query, in starting order, whose latest run failed; a lost fence goes first."""
-    failures = [outcome for outcome in map(outcome_of, queries.entries()) if outcome]
+    """Return the failure of the first query, in starting order, whose latest run failed; a lost fence goes first.
+
+    A script may start thousands of queries one after the other: those that ended well are asked about once.
+    """
+    failures = []
+    for entry in queries.not_ended_well():
+        if is_active(entry):
+            continue
+        outcome = outcome_of(entry)
+        if outcome is None:
+            queries.note_ended_well(entry)
+        else:
+            failures.append(outcome)
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
 

@@ -91,6 +91,8 @@ class Queries(QueryHooks):
         self._lock = threading.Lock()
         self._settings_lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
+        self._ended_well: dict[str, StreamingQuery] = {}
+        """Runs that are known to have ended without a failure, which is for good: nobody asks the JVM again."""
         self._starting = 0
         self._closed = False
 
@@ -146,9 +148,21 @@ class Queries(QueryHooks):
         with self._lock:
             return [entry for entry in self._entries.values() if entry.query is not None]
 
+    def not_ended_well(self) -> list[Entry]:
+        """Return the queries of which it is not known that their latest run ended well: they run, or have failed."""
+        with self._lock:
+            started = [entry for entry in self._entries.values() if entry.query is not None]
+            return [entry for entry in started if self._ended_well.get(entry.name) is not entry.query]
+
+    def note_ended_well(self, entry: Entry) -> None:
+        """Take note that a run ended without a failure."""
+        if entry.query is not None:
+            with self._lock:
+                self._ended_well[entry.name] = entry.query
+
     def active(self) -> list[Entry]:
         """Return the queries that run now; asks the JVM."""
-        return [entry for entry in self.entries() if is_active(entry)]
+        return [entry for entry in self.not_ended_well() if is_active(entry)]
 
     def _start_query(
         self,
