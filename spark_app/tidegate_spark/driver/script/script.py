@@ -126,7 +126,7 @@ def outcome_of_exit(
     if handled.reason is not Reason.APPLICATION_FAILED:
         return Outcome(handled.reason, f"{handled.message} {message}", handled.exception)
     what = first_line(handled.message)
-    if not any((what or handled.exception) in told for told in (said, code) if isinstance(told, str)):
+    if not any((what or handled.exception) in text for text in (said, code) if isinstance(text, str)):
         message = f"{message} {messages.exited_for(handled.exception, what)}"
     # Whether the JVM has gone is looked at by this name.
     exception = handled.exception if handled.exception in CONNECTION_LOST else "SystemExit"

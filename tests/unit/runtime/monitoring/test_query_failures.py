@@ -18,7 +18,8 @@ OWN = Outcome(Reason.APPLICATION_FAILED, "Query 'orders': no column 'a'")
 
 def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
     monkeypatch.setattr(watch, "outcome_of", lambda entry: end)
-    return SimpleNamespace(entries=lambda: ["orders"])
+    ended = SimpleNamespace(query=SimpleNamespace(isActive=False))
+    return SimpleNamespace(not_ended_well=lambda: [ended], note_ended_well=lambda entry: None)
 
 
 @pytest.mark.parametrize(
