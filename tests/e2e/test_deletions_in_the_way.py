@@ -3,6 +3,7 @@
 Without the policies both would last a moment: here they last until the policy is gone.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,11 +112,16 @@ def test_an_application_of_a_namespace_that_is_being_deleted_says_why_its_driver
 ) -> None:
     world.make_namespace(GOING)
     world.kubectl.apply(world.app("kept", GOING, main="script:counting.py", spec=NOWHERE))
-    wait_for("the driver pod", lambda: driver_uid(world, "kept", GOING), timeout=180)
+    # Nothing can purge its storage any more, and it goes all the same.
+    emptied = {**NOWHERE, "storage": {"deletionPolicy": "Delete"}}
+    world.kubectl.apply(world.app("emptied", GOING, main="script:counting.py", spec=emptied))
+    for name in ("kept", "emptied"):
+        wait_for(f"the driver pod of {name}", functools.partial(driver_uid, world, name, GOING), timeout=180)
     refuse_deletions(world, GOING, "tidegate.dev", "streamingapps")
     await_refusal(world, "sapp", "kept", GOING)
     world.kubectl.run("delete", "namespace", GOING, "--wait=false")
-    await_reasons(world, GOING, {"kept": Said("NamespaceTerminating", (GOING, "is being deleted"))}, timeout=300)
+    said = Said("NamespaceTerminating", (GOING, "is being deleted"))
+    await_reasons(world, GOING, {"kept": said, "emptied": said}, timeout=300)
     allow_deletions(world)
     wait_for("the namespace to be gone", lambda: world.kubectl.get("namespace", GOING, GOING) is None, timeout=600)
     assert world.operator_crashes() == []

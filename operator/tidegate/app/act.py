@@ -216,6 +216,10 @@ class ActionExecutor:
         return None if failure is None else self._not_made(run, failure, refusal_messages.LAUNCH_SECRETS)
 
     def _not_made(self, run: PlanRun, answer: Failure, what: str) -> Outcome:
+        if isinstance(answer, Forbidden) and answer.namespace_terminating:
+            # Nobody has anything to correct, and who waits for a purge need wait no longer.
+            message = refusal_messages.namespace_terminating(run.key[0])
+            return self._refuse_launch(run, Reason.NAMESPACE_TERMINATING, message)
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message))
         raise RetryLaterError(f"creation of {what}: {answer}")

@@ -214,6 +214,28 @@ async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Actio
 
 
 @pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/secrets", *(collection_of(m) for m in ACCESS)])
+async def test_a_launch_in_a_namespace_that_is_being_deleted_says_so_whatever_cannot_be_created(path: str) -> None:
+    world = World()
+    world.api.keep(ORDERS, APP)
+    world.api.refusing[path] = Forbidden("is being terminated", namespace_terminating=True)
+    assert isinstance(await world.follow(), ObserveAgain)
+    plan = world.shown()
+    assert (plan.reason, "Namespace shop is being deleted" in plan.message) == ("NamespaceTerminating", True)
+
+
+@pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
+async def test_nor_does_the_access_for_a_purge_hold_it_up(manifest: dict[str, Any]) -> None:
+    going = deleted(launched(app_with({"storage.deletionPolicy": "Delete"}, resourceVersion="8")))
+    world = World()
+    world.api.keep(ORDERS, going)
+    world.index.put_app(going)
+    refusal = Forbidden("is being terminated", namespace_terminating=True)
+    world.api.refusing = {collection_of(manifest): refusal}
+    assert isinstance(await world.follow(), ObserveAgain)
+    assert RemoveFinalizer() in world.shown().actions
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/secrets", *(collection_of(m) for m in ACCESS)])
 async def test_what_was_refused_before_its_first_launch_does_not_look_launched_and_goes_at_once(path: str) -> None:
     world, new = World(), app_with({"storage.deletionPolicy": "Delete"}, finalizers=[], resource_version="8")
     world.api.keep(ORDERS, new)
