@@ -120,13 +120,8 @@ def test_a_runtime_that_is_too_new_for_the_operator_touches_nothing_and_says_whi
 ) -> None:
     """The image's runtime, but for its number: two more than the operator's, as after an image of next year."""
     package = "/opt/venv/lib/python3.11/site-packages/tidegate_spark"
-    program = f"""
-import runpy
-from tidegate_spark.contract import protocol
-protocol.PROTOCOL += 2
-runpy.run_path({package + "/__main__.py"!r}, run_name="__main__")
-"""
-    files = {"__init__.py": f"__path__ = [{package!r}]", "__main__.py": program}
+    changed = "from tidegate_spark.contract import protocol; protocol.PROTOCOL += 2"
+    files = {"__init__.py": f"__path__ = [{package!r}]\n{changed}"}
     metadata = {"name": "later-runtime", "namespace": namespace}
     world.kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": files})
     world.kubectl.apply(world.app("later", namespace, main="script:counting.py", spec=with_runtime("later")))
