@@ -83,7 +83,7 @@ def spellings(value: str) -> set[str]:
     stripped = value.strip()
     lines = [line for line in map(str.strip, stripped.splitlines()) if not line.startswith("-----")]
     single = [line for line in lines if len(line) >= SHORTEST_LINE] if len(lines) > 1 else []
-    found = {stripped, json.dumps(stripped)[1:-1], quote(stripped, safe=""), *single}
+    found = {stripped, json.dumps(stripped)[1:-1], quote(stripped, safe="", errors="surrogateescape"), *single}
     return {each for each in found if len(each) >= SHORTEST}
 
 

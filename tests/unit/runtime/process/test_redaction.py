@@ -77,6 +77,13 @@ def test_of_two_values_of_which_one_begins_with_the_other_nothing_stays() -> Non
     assert Secrets(["correct", "correct horse"]).clean("correct horse, correct") == f"{REDACTED}, {REDACTED}"
 
 
+def test_a_value_with_bytes_that_are_no_text_is_left_out_of_a_text_and_of_an_address() -> None:
+    value = b"correct \xff horse".decode("utf-8", "surrogateescape")
+    found = Secrets([value])
+    assert found.clean(f"login with {value} failed") == f"login with {REDACTED} failed"
+    assert found.clean_bytes(b"db://u:correct%20%FF%20horse") == f"db://u:{REDACTED}".encode()
+
+
 def test_very_short_values_are_not_looked_for() -> None:
     assert Secrets(["", "yes", "a b"]).clean("yes, a b") == "yes, a b"
 
