@@ -224,6 +224,10 @@ def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
         ({"networkPolicies": {"sparkPorts": {"from": 80}}}, "at '/networkPolicies/sparkPorts/from': minimum: got 80"),
         ({"networkPolicies": {"enabled": True}}, "needs networkPolicies.namespaces (or watchNamespaces)"),
         (
+            {"networkPolicies": {"enabled": True, "namespaces": ["a"], "sparkPorts": {"from": 7100, "to": 7000}}},
+            "networkPolicies.sparkPorts.from is above networkPolicies.sparkPorts.to",
+        ),
+        (
             {"admissionPolicies": {"applications": {"storagePrefixes": ["s3://streams/team-a"]}}},
             "at '/admissionPolicies/applications/storagePrefixes/0': 's3://streams/team-a' does not match pattern",
         ),
