@@ -28,6 +28,12 @@ def executors(world: World) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in found)
 
 
+def edit(world: World, *more: str) -> None:
+    """Have further arguments, which make another version and mean nothing."""
+    arguments = [str(FIRST_TO_HANG), *more]
+    world.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"application": {"args": arguments}}})
+
+
 @pytest.fixture(scope="module")
 def hanging(world: World) -> Iterator[World]:
     """Of a stable version, one of two executors is to go, and both have a task that hangs."""
@@ -56,7 +62,7 @@ def test_an_upgrade_stops_nothing_where_the_storage_has_none_of_the_batches_that
     assert len(left) == FIRST_TO_HANG
     for key in left:
         hanging.s3.delete_object(Bucket=hanging.bucket, Key=key)
-    hanging.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"restartNonce": 1}})
+    edit(hanging, "another version")
 
     def is_refused() -> dict[str, Any]:
         found = hanging.status(NAME, NAMESPACE)
@@ -70,7 +76,7 @@ def test_an_upgrade_stops_nothing_where_the_storage_has_none_of_the_batches_that
     assert hanging.status(NAME, NAMESPACE)["epoch"] == before["epoch"]
     for key, body in left.items():
         hanging.s3.put_object(Bucket=hanging.bucket, Key=key, Body=body)
-    hanging.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"restartNonce": None}})
+    edit(hanging)
 
 
 def test_an_executor_that_was_to_go_and_does_not_finish_its_task_is_named_after_ten_minutes(hanging: World) -> None:
