@@ -171,7 +171,7 @@ def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_ope
         statuses = {each["metadata"]["name"]: each.get("status", {}) for each in resources_of(world, "ctl", app)}
         assert statuses.keys() == made
         assert {status.get("phase") for status in statuses.values()} == {"Applied"}, statuses
-        assert {status["origin"]["channel"] for status in statuses.values()} == {"kafka"}
+        assert {status["origin"]["channel"] for status in statuses.values()} == {"Kafka"}
         return True
 
     # The driver replies, and the operator writes what the driver reports.
