@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A reason, and the tests that produce it."""
 
     reason: str
-    cluster: str = ""
+    cluster: str
     reads: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
 
@@ -84,10 +84,9 @@ def _section(title: str, rows: Sequence[Row]) -> Iterator[str]:
 def _line(row: Row, entry: Entry) -> str:
     reads = " … ".join(row.reads).replace("|", "\\|")
     said = f"“… {reads} …”" if reads else ""
-    cluster = _link(row.cluster) if row.cluster else "not produced yet"
     elsewhere = ", ".join(_link(test) for test in row.elsewhere)
     name = f"[{row.reason}](reference/reasons.md#{row.reason.lower()})"
-    return f"| {name} | {entry.meaning} | {said} | {entry.fault.value} | {cluster} | {elsewhere} |"
+    return f"| {name} | {entry.meaning} | {said} | {entry.fault.value} | {_link(row.cluster)} | {elsewhere} |"
 
 
 def _link(test: str) -> str:

@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from docs import generate_starts_and_ends as generator
@@ -12,7 +13,6 @@ from tidegate_spark.contract.reasons import Reason
 ROOT = Path(__file__).parents[3]
 TABLES = generator.read(generator.DATA.read_text())
 ROWS = [row for rows in TABLES.values() for row in rows]
-ON_A_CLUSTER = [row for row in ROWS if row.cluster]
 ELSEWHERE = sorted({test for row in ROWS for test in row.elsewhere})
 
 
@@ -28,7 +28,7 @@ def test_each_reason_for_which_a_pod_does_not_start_or_ends_has_one_row() -> Non
     assert Reason.RUNNING.value not in generator.needed()
 
 
-@pytest.mark.parametrize("row", ON_A_CLUSTER, ids=lambda row: row.reason)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason)
 def test_what_produces_it_on_a_cluster_is_a_test_there_and_asserts_what_a_user_reads(row: generator.Row) -> None:
     assert row.cluster.startswith("tests/e2e/")
     assert look_up(row.cluster)[0] == ""
@@ -44,16 +44,14 @@ def test_what_has_it_without_a_cluster_is_a_test(test: str) -> None:
     assert function in functions(ROOT / file)
 
 
-def test_a_reason_without_a_test_on_a_cluster_has_one_without_and_shows_no_message() -> None:
-    without = [row for row in ROWS if not row.cluster]
-    assert [row.reason for row in without if row.reads or not row.elsewhere] == []
-    page = generator.PAGE.read_text()
-    assert page.count("| not produced yet |") == len(without)
+def test_a_reason_without_a_test_on_a_cluster_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="cluster"):
+        generator.read('[[start]]\nreason = "ImagePulling"\nelsewhere = ["tests/unit/a.py::test_a"]\n')
 
 
 def test_a_reason_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="Nonsense is no reason"):
-        generator.read('[[start]]\nreason = "Nonsense"\n')
+        generator.read('[[start]]\nreason = "Nonsense"\ncluster = "tests/e2e/a.py::test_a"\n')
 
 
 def test_the_page_is_up_to_date() -> None:
