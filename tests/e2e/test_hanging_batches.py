@@ -60,23 +60,25 @@ def test_an_upgrade_stops_nothing_where_the_storage_has_none_of_the_batches_that
     commits = [key for key in hanging.keys(NAME, NAMESPACE) if "/hanging/commits/" in key]
     left = {key: hanging.s3.get_object(Bucket=hanging.bucket, Key=key)["Body"].read() for key in commits}
     assert len(left) == FIRST_TO_HANG
-    for key in left:
-        hanging.s3.delete_object(Bucket=hanging.bucket, Key=key)
-    edit(hanging, "another version")
+    try:
+        for key in left:
+            hanging.s3.delete_object(Bucket=hanging.bucket, Key=key)
+        edit(hanging, "another version")
 
-    def is_refused() -> dict[str, Any]:
-        found = hanging.status(NAME, NAMESPACE)
-        upgrade = dict(found.get("upgrade", {}))
-        assert upgrade.get("phase") == "Refused", found
-        return upgrade
+        def is_refused() -> dict[str, Any]:
+            found = hanging.status(NAME, NAMESPACE)
+            upgrade = dict(found.get("upgrade", {}))
+            assert upgrade.get("phase") == "Refused", found
+            return upgrade
 
-    upgrade = wait_for("the upgrade to be refused", is_refused, GENEROUS)
-    assert upgrade["reason"] == "StateMissing", upgrade
-    assert "The storage has no committed batch of the previous version" in upgrade["message"], upgrade
-    assert hanging.status(NAME, NAMESPACE)["epoch"] == before["epoch"]
-    for key, body in left.items():
-        hanging.s3.put_object(Bucket=hanging.bucket, Key=key, Body=body)
-    edit(hanging)
+        upgrade = wait_for("the upgrade to be refused", is_refused, GENEROUS)
+        assert upgrade["reason"] == "StateMissing", upgrade
+        assert "The storage has no committed batch of the previous version" in upgrade["message"], upgrade
+        assert hanging.status(NAME, NAMESPACE)["epoch"] == before["epoch"]
+    finally:
+        for key, body in left.items():
+            hanging.s3.put_object(Bucket=hanging.bucket, Key=key, Body=body)
+        edit(hanging)
 
 
 def test_an_executor_that_was_to_go_and_does_not_finish_its_task_is_named_after_ten_minutes(hanging: World) -> None:

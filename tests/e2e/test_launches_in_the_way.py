@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_testing import own_cluster
 from tidegate_testing.named_reasons import Said, await_reasons
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import HELD, PREFIX, World
@@ -27,7 +28,6 @@ SAID = {
         "AccessNameTaken", ("ServiceAccount tidegate-driver-access-taken exists", "is not Tidegate's")
     ),
     "no-sandbox": Said("SandboxFailed", ("cannot prepare pod no-sandbox-driver", "runtimeClassName")),
-    "slow-image": Said("ImagePulling", ("slow-image-driver", SLOW_IMAGE)),
     "too-long": Said("ConfigurationTooLong", ("spec.application.args",)),
     "earlier": Said("DriverNotGone", ("Pod earlier-driver has ended", f"metadata.finalizers keep it: {HELD}")),
     "lost": Said("RelaunchDelayed", ("The driver pod was lost", "the next one follows later")),
@@ -42,11 +42,8 @@ def namespace(world: World) -> Iterator[str]:
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata, "handler": "nowhere"}
     )
     try:
-        serve_images_slowly(world)
         yield NAMESPACE
     finally:
-        # Without its registry the image has failed, and the kubelet releases the pod that waits for it.
-        world.kubectl.run("delete", "pod", "registry", "-n", REGISTRY, "--ignore-not-found", timeout=120)
         world.release_pods(NAMESPACE)
         world.delete_apps(NAMESPACE)
         world.kubectl.run("delete", "runtimeclass", HANDLER, "--ignore-not-found")
@@ -64,23 +61,6 @@ def driver_of(world: World, name: str, epoch: int = 1) -> dict[str, Any]:
         return pod
 
     return wait_for(f"the driver pod of {name}", is_there, timeout=180, interval=0.5)
-
-
-def serve_images_slowly(world: World) -> None:
-    """Have a registry on the node itself, which takes hours for each image."""
-    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
-    world.make_namespace(REGISTRY)
-    world.kubectl.patch("namespace", REGISTRY, REGISTRY, {"metadata": {"labels": privileged}})
-    command = ["python3", "/opt/scripts/slow_registry.py", str(PORT)]
-    world.kubectl.apply(world.somebodys_pod("registry", REGISTRY, command, hostNetwork=True))
-
-    def runs() -> bool:
-        found = world.kubectl.get("pod", "registry", REGISTRY)
-        assert found is not None
-        assert found["status"].get("phase") == "Running", found["status"]
-        return True
-
-    wait_for("the registry", runs, timeout=180)
 
 
 def leave_a_pod_behind(world: World, name: str) -> None:
@@ -112,9 +92,6 @@ def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, n
     for name in ("pod-taken", "access-taken", "lost"):
         world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=NOWHERE))
     world.kubectl.apply(world.app("no-sandbox", namespace, main="script:counting.py", spec=sandbox))
-    slow = {"application": {"image": SLOW_IMAGE}, "podStartTimeoutSeconds": 10}
-    slow_app = world.app("slow-image", namespace, main="script:counting.py", spec=slow)
-    world.kubectl.apply(slow_app)
     world.kubectl.create(world.app("too-long", namespace, main="script:counting.py", args=["x" * 4096] * 120))
     leave_a_pod_behind(world, "earlier")
     lose_pods(world, "lost", times=2)
@@ -128,4 +105,39 @@ def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, n
     world.kubectl.run("delete", "serviceaccount", "tidegate-driver-access-taken", "-n", namespace)
     for name in ("pod-taken", "access-taken", "earlier", "lost"):
         driver_of(world, name)
+    assert world.operator_crashes() == []
+
+
+@pytest.fixture
+def registry(world: World, namespace: str) -> Iterator[None]:
+    """On the node itself, a registry of images that needs longer for each of them than anybody waits."""
+    if world.environment.cluster is None:
+        own_cluster.leave_out("ports of a foreign cluster's nodes are not ours, nor is the time of their kubelets")
+    world.make_namespace(REGISTRY)
+    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
+    world.kubectl.patch("namespace", REGISTRY, REGISTRY, {"metadata": {"labels": privileged}})
+    command = ["python3", "/opt/scripts/slow_registry.py", str(PORT)]
+    world.kubectl.apply(world.somebodys_pod("registry", REGISTRY, command, hostNetwork=True))
+
+    def serves() -> bool:
+        found = world.kubectl.get("pod", "registry", REGISTRY)
+        assert found is not None
+        assert found["status"].get("phase") == "Running", found["status"]
+        return "serves" in world.kubectl.run("logs", "registry", "-n", REGISTRY)
+
+    try:
+        wait_for("the registry", serves, timeout=180)
+        yield
+    finally:
+        # Without its registry the image has failed, and the kubelet leaves the pod that waits for it.
+        world.kubectl.run("delete", "pod", "registry", "-n", REGISTRY, "--ignore-not-found", timeout=120)
+
+
+def test_an_image_whose_pull_takes_long_is_named_and_is_no_failed_one(
+    world: World, namespace: str, registry: None
+) -> None:
+    slow = {"application": {"image": SLOW_IMAGE}, "podStartTimeoutSeconds": 10}
+    world.kubectl.apply(world.app("slow-image", namespace, main="script:counting.py", spec=slow))
+    said = Said("ImagePulling", ("slow-image-driver", SLOW_IMAGE))
+    await_reasons(world, namespace, {"slow-image": said}, timeout=300)
     assert world.operator_crashes() == []

@@ -249,6 +249,8 @@ def test_a_name_that_yaml_takes_for_something_else_stays_a_name(helm: Helm, odd:
         ("r" * 53, f"{'r' * 53}-t-metrics"),
         (f"{'r' * 50}-rr", f"{'r' * 50}-rr-t-metrics"),
         ("tidegate", "tidegate-metrics"),
+        ("2024", "release-2024-tidegate-metrics"),
+        ("stream.team-a", "stream-team-a-tidegate-metrics"),
     ],
 )
 def test_the_service_has_a_name_that_a_service_may_have(helm: Helm, release: str, service: str) -> None:

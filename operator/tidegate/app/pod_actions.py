@@ -115,8 +115,11 @@ class PodActions:
         failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
         if isinstance(failure, Invalid | Forbidden):
             # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
+            goes = isinstance(failure, Forbidden) and failure.namespace_terminating
+            reason = Reason.NAMESPACE_TERMINATING if goes else Reason.LAUNCH_REFUSED
             message = refusal_messages.refused(refusal_messages.CONFIGURATION, failure.message)
-            run.refuse(pod.name, Reason.LAUNCH_REFUSED, message, recorded=False)
+            message = refusal_messages.namespace_terminating(run.key[0]) if goes else message
+            run.refuse(pod.name, reason, message, recorded=False)
             return await delete_pod(self._client, run.index, pod) or ObserveAgain(message)
         must(failure, f"creation of {refusal_messages.CONFIGURATION}")
         return None

@@ -209,6 +209,7 @@ def build_record(pod: Pod) -> PodRecord:
         ready_time=_seconds(ready.lastTransitionTime) if ready else 0.0,
         running=main is not None and main.state.running is not None,
         start_time=_seconds(main.state.running.startedAt) if main and main.state.running else 0.0,
+        scheduled_at=_seconds(scheduled.lastTransitionTime) if scheduled and scheduled.status == "True" else 0.0,
         restarts=main.restartCount if main else 0,
         waiting=_first_waiting(pod),
         ended=_last_end(main) if main else None,

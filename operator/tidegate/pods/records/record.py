@@ -62,6 +62,8 @@ class PodRecord:
     """The main container's process runs."""
     start_time: float = 0.0
     """When the main container's present process started."""
+    scheduled_at: float = 0.0
+    """When it was given a node; 0 if it has none."""
     restarts: int = 0
     waiting: Waiting | None = None
     """The first container, init containers included, that waits for something other than its turn."""

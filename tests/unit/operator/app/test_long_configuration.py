@@ -64,6 +64,15 @@ def test_a_pod_whose_secret_is_refused_goes_and_the_refusal_is_what_is_said() ->
     assert POD not in world.api.objects or "deletionTimestamp" in world.api.objects[POD]["metadata"]
 
 
+def test_in_a_namespace_that_is_being_deleted_nobody_is_to_correct_anything() -> None:
+    world = World()
+    world.api.refusing[SECRETS] = Forbidden("is being terminated", namespace_terminating=True)
+    assert isinstance(done(world.do(CREATE, PROVIDE)), ObserveAgain)
+    refusal = world.index.memory((APP.metadata.namespace, APP.metadata.name)).refusal
+    assert refusal is not None
+    assert (refusal.reason, "is being deleted" in refusal.message) == ("NamespaceTerminating", True)
+
+
 def test_an_api_server_that_does_not_answer_is_asked_again() -> None:
     world = World()
     world.api.refusing[SECRETS] = Unavailable("timeout")

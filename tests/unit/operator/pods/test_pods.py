@@ -135,6 +135,12 @@ def test_an_unschedulable_pod_has_the_schedulers_words() -> None:
     assert record({"phase": "Pending", "conditions": [scheduled]}).unschedulable == "0/3 nodes."
 
 
+def test_a_pod_has_the_time_at_which_it_was_given_a_node() -> None:
+    at = {"type": "PodScheduled", "lastTransitionTime": "2026-01-01T00:02:30Z"}
+    pods = [record({"phase": "Pending", "conditions": [{**at, "status": status}]}) for status in ("True", "False")]
+    assert [pod.scheduled_at - pod.created_at if pod.scheduled_at else None for pod in pods] == [150.0, None]
+
+
 def test_a_pod_that_is_being_deleted_has_the_end_of_its_grace_period() -> None:
     pod = record({"phase": "Running"}, deletionTimestamp="2026-01-01T00:02:00Z")
     assert (pod.terminating, pod.delete_by - pod.created_at) == (True, 120.0)

@@ -115,12 +115,12 @@ def _any_lived(o: Observation, now: float) -> bool:
     alive = (pod for pod in o.executors if of_driver(pod, driver) and pod.running)
     if any(0 < pod.start_time <= now - LIVES_SECONDS for pod in alive):
         return True
-    return any(_lived(pod, pod.ended) >= LIVES_SECONDS for pod in o.executor_ends if pod.ended is not None)
+    return any(_lived(pod.ended) >= LIVES_SECONDS for pod in o.executor_ends if pod.ended is not None)
 
 
-def _lived(pod: PodRecord, ended: Exit) -> float:
-    """Return for how long an executor's process ran: a pod may wait for minutes before, for a node or its image."""
-    return ended.completion_time - (ended.start_time or pod.created_at)
+def _lived(ended: Exit) -> float:
+    """Return for how long an executor's process ran, 0 if none did: a pod may wait for minutes before."""
+    return ended.completion_time - ended.start_time if ended.start_time else 0.0
 
 
 def _ended_at(pod: PodRecord) -> float:

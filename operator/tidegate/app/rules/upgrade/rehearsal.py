@@ -105,10 +105,11 @@ def _find_outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Rehears
     pod, seconds = find_pod(o, upgrade), seconds_since(known.start_time, now)
     finished = pod is not None and pod.finished
     outcome = _read_end(pod) if pod is not None and finished else None
-    in_pod = work_pod.seconds_to_start(pod, seconds, now)
-    problem = None if finished else work_pod.never_starts(pod, in_pod, _start_limit(o, wanted))
+    problem = None if finished else work_pod.never_starts(pod, 0.0, 0.0)
     if problem is not None:
-        return _outcome(FAILED, Reason.START_FAILED, problem.message)
+        # Whatever is left of the time: that nothing is known of a version whose pod cannot start is not true.
+        is_over = work_pod.seconds_to_start(pod, seconds, now) >= _start_limit(o, wanted)
+        return _outcome(FAILED, Reason.START_FAILED, problem.message) if is_over else None
     if outcome is not None or seconds < _limit(pod, wanted):
         return outcome
     return _too_long(pod) if pod is not None and pod.running else _not_run(o, upgrade, pod, wanted.timeout_seconds)

@@ -59,11 +59,12 @@ def never_starts(pod: PodRecord | None, seconds: float, patience: float) -> Prob
 
 
 def seconds_to_start(pod: PodRecord | None, seconds: float, now: float) -> float:
-    """Return for how many of the seconds that its work has been under way a pod could start: since it was created.
+    """Return for how many of the seconds that its work has been under way a pod could start: since it had a node.
 
-    Before that there was no room for it, nobody who would have created it, or another pod in its place.
+    Before that there was no room for it, nobody who would have created it, or another pod in its place. One without a
+    node counts from its creation.
     """
-    return seconds if pod is None else min(seconds, max(0.0, now - pod.created_at))
+    return seconds if pod is None else min(seconds, max(0.0, now - (pod.scheduled_at or pod.created_at)))
 
 
 def why_not_running(o: Observation, pod: PodRecord | None, name: str) -> str:

@@ -343,6 +343,27 @@ def test_a_pod_that_came_late_has_all_the_patience_until_its_image_fails() -> No
     assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
 
 
+def test_a_version_whose_image_is_not_there_fails_also_if_its_time_is_over_a_moment_before_its_patience() -> None:
+    """A rehearsal that came to nothing would let the upgrade stop what runs, for a version that cannot start."""
+    app = rehearsing()
+    created = NOW + 250  # of the rehearsal's 300 seconds, and the pod has 120 of its own
+    pod = pod_of(app, phase="Pending", running=False, start_time=0, created_at=created, waiting=waiting("ErrImagePull"))
+    meanwhile = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 301)
+    assert verdict_of(meanwhile)[1:] == ("Reconciling", "UpgradeRehearsing")
+    assert meanwhile.wake_after is not None
+    plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), created + 120)
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
+
+
+def test_a_pod_has_its_patience_from_when_it_has_a_node() -> None:
+    app, scheduled = rehearsing(), NOW + 100
+    fields = {"created_at": NOW, "scheduled_at": scheduled, "waiting": waiting("ErrImagePull")}
+    pod = pod_of(app, phase="Pending", running=False, start_time=0, **fields)
+    assert not acts(decide(observe(app, **old_runs(), rehearsals=(pod,)), scheduled + 119), do.DeleteDriver)
+    plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), scheduled + 120)
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
+
+
 def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
     app = rehearsing()
     pod = pod_of(app, phase="Pending", running=False, start_time=0, unschedulable="0/3 nodes are available.")
