@@ -67,6 +67,11 @@ class ControlLog(LogReader):
                     self._settled = self._last
                     return self._last
 
+    def undecided(self) -> tuple[Entry, ...]:
+        """Return the messages that may expire, and of which it is not decided whether they do."""
+        with self._lock:
+            return tuple(self._undecided()) if self._last else ()
+
     def let_expire(self) -> None:
         """Decide about messages whose time has passed: nobody may plan a batch for a long time."""
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from tidegate_spark.process.faults.foreign_text import names_missing_state
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.entries import Entry, failure_of, is_active
+from tidegate_spark.queries.entries import Entry, failure_of, has_unwound, is_active
 from tidegate_spark.queries.queries import Queries
 
 INTERVAL_SECONDS = 1.0
@@ -52,10 +53,10 @@ def first_failure(queries: Queries) -> Outcome | None:
         if is_active(entry):
             continue
         outcome = outcome_of(entry)
-        if outcome is None:
-            queries.note_ended_well(entry)
-        else:
+        if outcome is not None:
             failures.append(outcome)
+        elif entry.query is not None and has_unwound(entry.query):
+            queries.note_ended_well(entry)
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
 
@@ -70,7 +71,9 @@ def cause_of(outcome: Outcome, queries: Queries) -> Outcome:
     failure = None
     with contextlib.suppress(Py4JError, OSError):  # then it is as the script says
         failure = first_failure(queries)
-    return outcome if failure is None or failure.reason is Reason.APPLICATION_FAILED else failure
+    if failure is None or failure.reason is Reason.APPLICATION_FAILED:
+        return outcome
+    return dataclasses.replace(failure, message=f"{failure.message} {outcome.message}".strip())
 
 
 def directory_without_state(queries: Queries, outcome: Outcome) -> str:

@@ -33,8 +33,11 @@ SHORTEST = 6
 SHORTEST_BY_NAME = 8
 """The same for variables that are taken for secret only by their name: such a value may be an ordinary word."""
 SHORTEST_LINE = 20
-_NAME = re.compile(r"[+~-]{0,2}[\w.-]+")
-"""What is set by an argument ``name=value``: an option, or a setting as ``--conf`` and Hydra have it."""
+_SETTING = re.compile(
+    r"(?i)[+~]{0,2}[\w./@:-]*(?<!/)(?:secret|passw(?:or)?d|passphrase|pass|pwd|token|credentials?|[_.-]key)"
+)
+"""The name in an argument ``name=value`` that is no option, as ``--conf`` and Hydra have it. It ends in what it is:
+``token_column=customer`` and ``secret_scope=production`` are ordinary words."""
 _MARKERS = tuple(marker.encode() for marker in MARKERS)
 _SPACES = tuple(bytes([each]) for each in b" \t\n\r\f\v")
 _OPEN_KEY = re.compile(
@@ -64,7 +67,8 @@ def values_of_launch(settings: Mapping[str, str], arguments: Sequence[str]) -> t
     option = ""
     for argument in arguments:
         name, equals, value = argument.partition("=")
-        if equals and _NAME.fullmatch(name) and names_a_secret(name) and is_literal(value):
+        is_set = argument.startswith("-") or (_SETTING.fullmatch(name) is not None and not value.isdecimal())
+        if equals and is_set and names_a_secret(name) and is_literal(value):
             found.append(value)
         elif option and not argument.startswith("--") and is_literal(argument):
             found.append(argument)

@@ -95,6 +95,11 @@ def is_active(entry: Entry) -> bool:
     return entry.query is None or bool(entry.query.isActive)
 
 
+def has_unwound(query: StreamingQuery) -> bool:
+    """Return whether a query's thread has ended: until then it may be active again, or fail, though it is not now."""
+    return not query._jsq.streamingQuery().queryExecutionThread().isAlive()
+
+
 def failure_of(query: StreamingQuery) -> faults.Failure | None:
     """Return the failure that ended a query's run, None if it runs or ended without one."""
     exception = query._jsq.exception()

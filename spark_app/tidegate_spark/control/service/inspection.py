@@ -65,6 +65,8 @@ class Inspector:
         vocabulary = self._declared.vocabulary()
         state = found.state_at(found.last)
         before = InForce(frozenset(state.last), state.config, frozenset(state.models))
+        for waiting in found.undecided():  # they may come to be in force, all of them
+            before = before.after(waiting)
         understood = []
         for draft in drafts:
             if found.find(draft.id) is not None:

@@ -65,3 +65,7 @@ def gone(partitions: str) -> str:
 def unread(condition: str) -> str:
     """Return what is said of a condition that a newer connector has."""
     return f"Spark's error condition is {condition}"
+
+
+def raised_then(exception: str, what: str) -> str:
+    return f"The application then raised {exception}: {what}" if what else f"The application then raised {exception}."

@@ -165,6 +165,19 @@ PROBED = frozenset(
 A store that does not answer may answer again by then, whichever it is."""
 
 
+MISTAKES = (
+    NameError,
+    AttributeError,
+    TypeError,
+    LookupError,
+    ImportError,
+    AssertionError,
+    ArithmeticError,
+    SyntaxError,
+)
+"""What a program seldom raises by itself: raised while it handles an outage, it is what is wrong with the program."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """The end of the application, for the termination message."""
@@ -221,15 +234,17 @@ def chain_of(error: BaseException) -> tuple[Link, ...]:
 
 
 def behind(error: BaseException) -> list[BaseException]:
-    """Return what was handled when an exception was raised, and the members of groups, the nearest first.
+    """Return what was handled when an exception was raised, the nearest first.
 
-    A handler that raises something else, or exits, seldom says ``from``.
+    A handler that raises something else, or exits, seldom says ``from``; one that says ``from None`` means it.
     """
     found: list[BaseException] = [error]
-    for each in found:  # grows meanwhile
-        for other in (each.__cause__, each.__context__, *_members(each)):
-            if other is not None and len(found) <= CHAIN_LIMIT and not any(other is known for known in found):
-                found.append(other)
+    while len(found) <= CHAIN_LIMIT:
+        last = found[-1]
+        other = last.__cause__ or (None if last.__suppress_context__ else last.__context__)
+        if other is None or any(other is known for known in found):
+            break
+        found.append(other)
     return found[1:]
 
 
@@ -237,6 +252,18 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
     """Return the exceptions of a group, as ``asyncio.TaskGroup`` raises it; a group's own message says nothing."""
     group: Any = getattr(builtins, "BaseExceptionGroup", ())  # of Python 3.11
     return tuple(error.exceptions) if isinstance(error, group) else ()
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """Return the members of a group and of the groups in it; an exception that is none is its own."""
+    found: list[BaseException] = []
+    groups = [error]
+    while groups and len(found) < CHAIN_LIMIT:
+        each = groups.pop()
+        members = _members(each)
+        groups += reversed(members)
+        found += () if members else (each,)
+    return found or [error]
 
 
 def _text_of(error: BaseException) -> str:
@@ -322,22 +349,31 @@ def _is_here(module: str) -> bool:
 def explain(error: BaseException) -> Failure:
     """Return the end that ``error``, raised by the script or a query, means; never raises.
 
-    What is not the application's own fault is found behind an exception of the application's, too.
+    What is not the application's own fault is found behind an exception of the application's, too: behind what it
+    raises itself, not behind a mistake in its handler. Of a group, a member that is the application's own decides.
     """
-    failure = _explain(error)
-    if failure.reason is not Reason.APPLICATION_FAILED:
-        return failure
-    others = (_explain(each) for each in behind(error))
-    return next((each for each in others if each.reason is not Reason.APPLICATION_FAILED), failure)
+    failures = [_explain_with_handled(each) for each in _leaves(error)]
+    return next((each for each in failures if each.reason is Reason.APPLICATION_FAILED), failures[0])
 
 
 def explain_exit(error: SystemExit) -> Failure | None:
     """Return the end that led a script to exit, None if it handled nothing."""
     handled = behind(error)
-    if not handled:
-        return None
-    found = [_explain(each) for each in handled]
-    return next((each for each in found if each.reason is not Reason.APPLICATION_FAILED), found[0])
+    return explain(handled[0]) if handled else None
+
+
+def _explain_with_handled(error: BaseException) -> Failure:
+    failure = _explain(error)
+    if failure.reason is not Reason.APPLICATION_FAILED or isinstance(error, MISTAKES):
+        return failure
+    for handled in behind(error):
+        found = [_explain(each) for each in _leaves(handled)]
+        if isinstance(handled, MISTAKES):
+            break
+        if all(each.reason is not Reason.APPLICATION_FAILED for each in found):
+            then = messages.raised_then(failure.exception, first_line(failure.message))
+            return dataclasses.replace(found[0], message=_shorten(f"{found[0].message} {then}"))
+    return failure
 
 
 def _explain(error: BaseException) -> Failure:

@@ -693,6 +693,15 @@ def test_types_that_an_application_was_sent_are_counted_also_among_messages_that
     assert office.said("again").state is MessageState.LOGGED
 
 
+def test_types_that_wait_to_be_decided_are_counted_too() -> None:
+    office = Office(declared=Declared(any_type=True))
+    soon = office.clock() + 600
+    for number in range(300):
+        office.offer(ControlOrder(f"m{number}", f"type-{number}", expires=soon))
+    states = [office.said(f"m{number}").state for number in (255, 256, 299)]
+    assert states == [MessageState.LOGGED, MessageState.REJECTED, MessageState.REJECTED]
+
+
 def test_settings_stop_growing_however_many_messages_add_to_them_and_go_on_changing() -> None:
     office = Office()
     for number in range(0, 20, 4):

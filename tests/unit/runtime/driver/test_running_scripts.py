@@ -150,6 +150,40 @@ def test_a_fault_of_the_broker_is_that_whatever_the_script_makes_of_it(tmp_path:
     assert ("sys.exit(3)" in last) == (EXITS in end)
 
 
+IN_HANDLER = "try:\n    raise NoBrokersAvailable\nexcept Exception:\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (f"{IN_HANDLER}    seed = {{}}['seed']", "'seed'"),
+        (f"{IN_HANDLER}    raise ValueError('the seed is not there') from None", "the seed is not there"),
+        (
+            f"{IN_HANDLER}    try:\n        None.seed\n    except Exception:\n        raise ValueError('no seed')",
+            "no seed",
+        ),
+        ("raise ExceptionGroup('both', [NoBrokersAvailable(), ValueError('no column')])", "no column"),
+        (f"{IN_HANDLER}    try:\n        None.seed\n    except Exception:\n        sys.exit(3)", "AttributeError"),
+    ],
+)
+def test_a_mistake_of_a_script_is_its_own_also_while_it_handles_a_fault_of_the_broker(
+    tmp_path: Path, end: str, said: str
+) -> None:
+    """Nobody would roll it back otherwise, and it would be started again for as long as the broker lacks something."""
+    file = tmp_path / "app.py"
+    file.write_text(f"{BROKER}{end}\n")
+    last = run(f"path={str(file)!r}", tmp_path)[-1]
+    assert last.startswith("ApplicationFailed ")
+    assert said in last
+
+
+def test_what_a_script_made_of_a_fault_of_the_broker_is_said_too(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(f"{BROKER}{IN_HANDLER}    {RAISES}\n")
+    last = run(f"path={str(file)!r}", tmp_path)[-1]
+    assert "The application then raised RuntimeError: the pipeline has failed" in last
+
+
 def test_a_script_that_handles_a_fault_and_ends_well_is_completed(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     later = "sys.later = lambda: 4"

@@ -1,5 +1,6 @@
 """How a script's own end is put down to the query that failed before."""
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +17,13 @@ AWAY = Outcome(Reason.STORAGE_UNAVAILABLE, "Query 'orders': A store does not ans
 OWN = Outcome(Reason.APPLICATION_FAILED, "Query 'orders': no column 'a'")
 
 
+def both(failure: Outcome, outcome: Outcome) -> Outcome:
+    return dataclasses.replace(failure, message=f"{failure.message} {outcome.message}")
+
+
 def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
     monkeypatch.setattr(watch, "outcome_of", lambda entry: end)
+    monkeypatch.setattr(watch, "has_unwound", lambda query: True)
     ended = SimpleNamespace(query=SimpleNamespace(isActive=False))
     return SimpleNamespace(not_ended_well=lambda: [ended], note_ended_well=lambda entry: None)
 
@@ -25,7 +31,7 @@ def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
 @pytest.mark.parametrize(
     ("outcome", "end", "is_end_of"),
     [
-        (EXITED, AWAY, AWAY),
+        (EXITED, AWAY, both(AWAY, EXITED)),
         (EXITED, OWN, EXITED),
         (EXITED, None, EXITED),
         (Outcome(Reason.BROKER_UNAVAILABLE, "no broker"), AWAY, Outcome(Reason.BROKER_UNAVAILABLE, "no broker")),
@@ -37,7 +43,9 @@ def test_a_script_that_exits_when_the_storage_failed_its_query_ends_by_the_stora
     assert watch.cause_of(outcome, queries(monkeypatch, end)) == is_end_of
 
 
-@pytest.mark.parametrize(("code", "end", "is_end_of"), [(1, AWAY, AWAY), (1, None, EXITED_AT_ONCE), (0, OWN, OWN)])
+@pytest.mark.parametrize(
+    ("code", "end", "is_end_of"), [(1, AWAY, both(AWAY, EXITED_AT_ONCE)), (1, None, EXITED_AT_ONCE), (0, OWN, OWN)]
+)
 def test_so_does_one_that_ends_the_process_at_once(
     monkeypatch: pytest.MonkeyPatch, code: int, end: Outcome | None, is_end_of: Outcome
 ) -> None:

@@ -20,6 +20,7 @@ class Run:
 
     def __init__(self, name: str, *, active: bool = False, failure: str = "") -> None:
         self.name, self.active, self.failure, self.asked = name, active, failure, 0
+        self.unwound = not active
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
@@ -35,6 +36,7 @@ class Run:
 @pytest.fixture(autouse=True)
 def spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "failure_of", lambda run: run.failed())
+    monkeypatch.setattr(watch, "has_unwound", lambda run: run.unwound)
 
 
 def started(*runs: Run) -> Queries:
@@ -74,3 +76,17 @@ def test_a_query_that_fails_when_it_is_started_again_is_found_though_it_ended_we
         assert found.message == "Query 'counts': no such table"
     again(queries, Run("counts", active=True))
     assert first_failure(queries) is None
+
+
+def test_a_run_that_is_stopped_is_asked_about_until_its_thread_has_ended() -> None:
+    """Whoever stops it may let it run on, to the end of its batch; or it fails meanwhile."""
+    run = Run("counts")
+    run.unwound = False
+    queries = started(run)
+    assert first_failure(queries) is None
+    run.active = True
+    assert [entry.name for entry in queries.active()] == ["counts"]
+    run.active, run.failure, run.unwound = False, "no such table", True
+    found = first_failure(queries)
+    assert found is not None
+    assert found.message == "Query 'counts': no such table"

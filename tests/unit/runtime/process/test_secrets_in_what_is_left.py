@@ -116,7 +116,12 @@ def test_what_settings_and_arguments_hold_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "argument", ["db.password=of-a-setting", "+db.password=of-a-setting", "spark.x.secret.key=of-a-setting"]
+    "argument",
+    [
+        *("db.password=of-a-setting", "+db.password=of-a-setting", "spark.x.secret.key=of-a-setting"),
+        *("db/pg@backup.password=of-a-setting", "--db:password=of-a-setting", "--auth[password]=of-a-setting"),
+        *("authToken=of-a-setting", "--spark/password=of-a-setting"),
+    ],
 )
 def test_so_is_what_an_argument_sets_that_is_no_option(argument: str) -> None:
     assert values_of_launch({}, ["--conf", argument]) == ("of-a-setting",)
@@ -124,7 +129,10 @@ def test_so_is_what_an_argument_sets_that_is_no_option(argument: str) -> None:
 
 @pytest.mark.parametrize(
     "argument",
-    ["filter by token=customer_token", "db.password=${oc.env:PASSWORD}", "key=customer_id", "a/token=b_token_c"],
+    [
+        *("filter by token=customer_token", "db.password=${oc.env:PASSWORD}", "key=customer_id", "a/token=b_token_c"),
+        *("secret_scope=production", "token_column=customer_id", "max_token=10000000"),
+    ],
 )
 def test_what_only_looks_like_it_is_not_left_out_of_the_log(argument: str) -> None:
     assert values_of_launch({}, [argument]) == ()
