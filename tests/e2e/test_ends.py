@@ -17,51 +17,20 @@ pytestmark = (
 
 NAMESPACE = f"{PREFIX}-ends"
 GENEROUS = 900.0
-FULL = {
-    "driver": {
-        "podTemplate": {
-            "spec": {
-                "volumes": [
-                    {"name": "scripts", "configMap": {"name": "scripts"}},
-                    {"name": "full", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
-                ],
-                "containers": [
-                    {
-                        "name": "driver",
-                        "volumeMounts": [
-                            {"name": "scripts", "mountPath": "/opt/scripts", "readOnly": True},
-                            {"name": "full", "mountPath": "/full"},
-                        ],
-                    }
-                ],
-            }
-        },
-        "resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}},
-    }
-}
-BARE = {
-    "application": {"runtime": "Injected"},
-    "driver": {
-        "podTemplate": {
-            "spec": {
-                "volumes": [
-                    {"name": "scripts", "configMap": {"name": "scripts"}},
-                    {"name": "nothing", "emptyDir": {}},
-                ],
-                "containers": [
-                    {
-                        "name": "driver",
-                        "volumeMounts": [
-                            {"name": "scripts", "mountPath": "/opt/scripts", "readOnly": True},
-                            {"name": "nothing", "mountPath": f"{RUNTIME_DIRECTORY}/jars"},
-                        ],
-                    }
-                ],
-            }
-        },
-        "resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}},
-    },
-}
+
+
+def with_volume(path: str, **source: Any) -> dict[str, Any]:
+    """Return a driver's spec with the scripts and one volume more, which is mounted there."""
+    more = path.rpartition("/")[2]
+    scripts = {"name": "scripts", "configMap": {"name": "scripts"}}
+    mounts = [{"name": "scripts", "mountPath": "/opt/scripts", "readOnly": True}, {"name": more, "mountPath": path}]
+    container = {"name": "driver", "volumeMounts": mounts}
+    template = {"spec": {"volumes": [scripts, {"name": more, **source}], "containers": [container]}}
+    return {"podTemplate": template, "resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}}}
+
+
+FULL = {"driver": with_volume("/full", emptyDir={"medium": "Memory", "sizeLimit": "1Mi"})}
+BARE = {"application": {"runtime": "Injected"}, "driver": with_volume(f"{RUNTIME_DIRECTORY}/jars", emptyDir={})}
 """On Spark's own image: without the jars that come with the runtime."""
 WAYS: dict[str, tuple[dict[str, Any], Said]] = {
     "killed": ({}, Said("DriverCrashed", ("killed-driver", "SIGKILL"))),

@@ -68,9 +68,7 @@ def leave_a_pod_behind(world: World, name: str) -> None:
     world.kubectl.apply(world.app(name, NAMESPACE, main="script:counting.py", spec=NOWHERE))
     driver_of(world, name)
     world.hold(f"{name}-driver", NAMESPACE)
-    world.kubectl.run("delete", "sapp", name, "-n", NAMESPACE, "--wait=false")
-    world.kubectl.patch("sapp", name, NAMESPACE, {"metadata": {"finalizers": None}})
-    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", name, NAMESPACE) is None, timeout=60)
+    world.delete_by_force(name, NAMESPACE)
     world.kubectl.apply(world.app(name, NAMESPACE, main="script:counting.py", spec=NOWHERE))
 
 

@@ -17,7 +17,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.app import actions as do
 from tidegate.app.plan_run import PlanRun
-from tidegate.app.pod_actions import PodActions
+from tidegate.app.pod_actions import PodActions, refusal_of
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
@@ -216,12 +216,8 @@ class ActionExecutor:
         return None if failure is None else self._not_made(run, failure, refusal_messages.LAUNCH_SECRETS)
 
     def _not_made(self, run: PlanRun, answer: Failure, what: str) -> Outcome:
-        if isinstance(answer, Forbidden) and answer.namespace_terminating:
-            # Nobody has anything to correct, and who waits for a purge need wait no longer.
-            message = refusal_messages.namespace_terminating(run.key[0])
-            return self._refuse_launch(run, Reason.NAMESPACE_TERMINATING, message)
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message))
+            return self._refuse_launch(run, *refusal_of(answer, what, run.key[0]))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     def _refuse_launch(self, run: PlanRun, reason: Reason, message: str) -> Outcome:

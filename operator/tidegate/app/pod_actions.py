@@ -115,14 +115,21 @@ class PodActions:
         failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
         if isinstance(failure, Invalid | Forbidden):
             # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
-            goes = isinstance(failure, Forbidden) and failure.namespace_terminating
-            reason = Reason.NAMESPACE_TERMINATING if goes else Reason.LAUNCH_REFUSED
-            message = refusal_messages.refused(refusal_messages.CONFIGURATION, failure.message)
-            message = refusal_messages.namespace_terminating(run.key[0]) if goes else message
+            reason, message = refusal_of(failure, refusal_messages.CONFIGURATION, run.key[0])
             run.refuse(pod.name, reason, message, recorded=False)
             return await delete_pod(self._client, run.index, pod) or ObserveAgain(message)
         must(failure, f"creation of {refusal_messages.CONFIGURATION}")
         return None
+
+
+def refusal_of(answer: Invalid | Forbidden, what: str, namespace: str) -> tuple[Reason, str]:
+    """Return reason and text of what the API server does not create for a launch.
+
+    In a namespace that is being deleted nobody has anything to correct, and who waits for a purge need wait no longer.
+    """
+    if isinstance(answer, Forbidden) and answer.namespace_terminating:
+        return Reason.NAMESPACE_TERMINATING, refusal_messages.namespace_terminating(namespace)
+    return Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message)
 
 
 def _runs_our_program(run: PlanRun, pod: Pod) -> bool:

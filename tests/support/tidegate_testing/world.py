@@ -95,6 +95,12 @@ class World:
             self.kubectl.delete(each["kind"], each["metadata"]["name"], namespace)
         wait_for(f"{namespace} to be empty", lambda: not self.kubectl.list("snap,sapp", namespace), timeout=600)
 
+    def delete_by_force(self, name: str, namespace: str) -> None:
+        """Delete a StreamingApp as where somebody removes its finalizers; returns once it is gone."""
+        self.kubectl.run("delete", "sapp", name, "-n", namespace, "--wait=false")
+        self.kubectl.patch("sapp", name, namespace, {"metadata": {"finalizers": None}})
+        wait_for(f"{name} to be gone", lambda: self.kubectl.get("sapp", name, namespace) is None, timeout=60)
+
     def events(self, app: str, namespace: str) -> set[str]:
         """Return the reasons of an application's events."""
         found = self.kubectl.list("events", namespace)

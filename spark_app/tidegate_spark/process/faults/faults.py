@@ -367,9 +367,9 @@ def _explain_with_handled(error: BaseException) -> Failure:
     if failure.reason is not Reason.APPLICATION_FAILED or isinstance(error, MISTAKES):
         return failure
     for handled in behind(error):
-        found = [_explain(each) for each in _leaves(handled)]
         if isinstance(handled, MISTAKES):
             break
+        found = [_explain(each) for each in _leaves(handled)]
         if all(each.reason is not Reason.APPLICATION_FAILED for each in found):
             then = messages.raised_then(failure.exception, first_line(failure.message))
             return dataclasses.replace(found[0], message=_shorten(f"{found[0].message} {then}"))
