@@ -73,8 +73,8 @@ def find_original(config: DriverConfig, credentials: Credentials | None) -> Outp
         raise as_fault(config, error) from error
 
 
-def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, int]:
-    """Return query -> the batch in which its state was repartitioned, of those of this lineage. Try once.
+def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, range]:
+    """Return query -> the batches in which its state was repartitioned and nothing ran between. Try once.
 
     Raises:
         FaultError: SNAPSHOT_UNUSABLE if the lineage's mark says nothing, NEWER_FORMAT if a newer Tidegate wrote it.
@@ -85,8 +85,7 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
     except SnapshotError as error:
         message = messages.nothing_started_after(error)
         raise FaultError(Fault(reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
-    found = mark.get(lineage_mark.WITHOUT_OUTPUT)
-    return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
+    return lineage_mark.without_output(mark)
 
 
 def reason_of(error: SnapshotError, usual: Reason) -> Reason:

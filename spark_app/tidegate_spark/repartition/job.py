@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate_spark.contract import repartition_messages as messages
-from tidegate_spark.contract.object_paths import EMPTY_START, LEFT_AFTER
+from tidegate_spark.contract.object_paths import EMPTY_START, directory_of_query, left_after
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
@@ -40,7 +40,7 @@ from tidegate_spark.repartition.fingerprints import Contents
 from tidegate_spark.snapshots import manifest, restore
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.operator_files import STATE
-from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS
+from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, newest_entry
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress, in_parallel, list_keys
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
@@ -79,6 +79,7 @@ class Repartitioner:
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each part took."""
     _facts: dict[str, StateFacts] = field(default_factory=dict)
+    _old_mark: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> dict[str, RepartitionedQuery]:
         """Make the lineage; return its queries.
@@ -114,6 +115,7 @@ class Repartitioner:
         try:
             wanted = upgrade_pin.order_of(self.own, order.pin, order.of_lineage, order.image, self.layout)
             self._check_boundary(wanted.exact)
+            self._old_mark = lineage_mark.read(self.own, order.of_lineage)
             carrier = Carrier(config, lambda: self.own, self.spark_version, self.layout)
             carrier.take(wanted, self.report)
             known = self.own.read()
@@ -123,10 +125,14 @@ class Repartitioner:
             raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
 
     def _check_boundary(self, batches: Mapping[str, int]) -> None:
-        for query, batch in sorted(batches.items()):
-            newest = self._newest(query, OFFSETS)
+        listings = self.own.checkpoints(self.order.of_lineage)
+        started_empty = {directory_of_query(query) for query in listings if EMPTY_START in query}
+        for query, listing in sorted(listings.items()):
+            # A first batch counts, too: what it was to read is said there alone, and no new lineage has it.
+            batch, newest = batches.get(query, -1), newest_entry(listing, OFFSETS)
+            left = query in started_empty if batch < 0 else left_after(listing) >= batch
             # Nothing continues from the checkpoint of a query that starts empty, so nobody would run its last batch.
-            if newest <= batch or EMPTY_START in query or self._newest(query, LEFT_AFTER) >= batch:
+            if newest <= batch or EMPTY_START in query or left:
                 continue
             begun = f"s3://{self.own.store.bucket}/{self._old_key(query, OFFSETS)}/{newest}"
             message = messages.batch_uncommitted(query_names.of_directory(self.own, query), newest, begun)
@@ -134,11 +140,6 @@ class Repartitioner:
 
     def _old_key(self, query: str, folder: str) -> str:
         return self.own.lineage_key(self.order.of_lineage, query, folder)
-
-    def _newest(self, query: str, folder: str) -> int:
-        root = self._old_key(query, folder) + "/"
-        names = (key[len(root) :] for key in list_keys(self.own.store, root))
-        return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def _judge(self, made: Manifest) -> None:
         self._facts = {query: state_facts(at.facts) for query, at in made.queries.items()}
@@ -247,11 +248,12 @@ class Repartitioner:
 
     def _say_whole(self, made: Manifest, done: Mapping[str, RepartitionedQuery]) -> None:
         extra = {query: each.batch + 1 for query, each in done.items() if self._is_divided(made, query)}
+        last = {query: at.batch for query, at in made.queries.items()}
         mark = {
             "snapshot": made.id,
             "origin": self.config.storage.uri,
             "batches": {query: extra.get(query, each.batch) for query, each in done.items()},
-            lineage_mark.WITHOUT_OUTPUT: extra,
+            **lineage_mark.after_repartition(self._old_mark, last, extra),
             # The pin goes with the next upgrade; what it follows is for people.
             "parent": made.parent,
             "released": True,

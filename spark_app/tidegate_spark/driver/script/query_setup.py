@@ -79,6 +79,5 @@ class QuerySetup:
         if others:
             return
         passed_by = launch_state.batches_without_output(self.config, self.storage.credentials)
-        batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])
-        if batch is not None:
+        for batch in passed_by.get(checkpoint.rstrip("/").rpartition("/")[2], ()):
             file_sinks.note_without_output(session, sink, batch, self.progress.notice)

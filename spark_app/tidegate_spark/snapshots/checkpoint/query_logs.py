@@ -6,7 +6,7 @@ runs, ``commits/<batch>`` (CommitLog) after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from tidegate_spark.snapshots.checkpoint.checkpoint import (
     Checkpoint,
     Needed,
     UnreadableCheckpointError,
+    is_number,
     parsed,
     versioned,
 )
@@ -47,6 +48,12 @@ class Commit:
     """Of the state after the batch, in checkpoint format 2, where a stateless query has none; None in format 1."""
     sinks: tuple[str, ...]
     """The providers of the active sinks, which the log has from its version 3 on."""
+
+
+def newest_entry(paths: Iterable[str], log: str) -> int:
+    """Return the newest batch in a log of a checkpoint, -1 if it has none; ``paths``: the checkpoint's files."""
+    names = (path[len(log) + 1 :] for path in paths if path.startswith(f"{log}/"))
+    return max((int(name) for name in names if is_number(name)), default=-1)
 
 
 def read_query_id(checkpoint: Checkpoint) -> str:

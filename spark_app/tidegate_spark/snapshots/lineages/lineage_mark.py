@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate_spark.contract.json_form import check_format
@@ -13,6 +14,12 @@ from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 WITHOUT_OUTPUT = "withoutOutput"
 """Of a lineage whose state was repartitioned: query -> the batch that this was, which put nothing out."""
+
+WITHOUT_OUTPUT_SINCE = "withoutOutputSince"
+"""Query -> the first of several such batches in a row, which lineages of before left: no driver ran in between."""
+
+
+_SPAN = (WITHOUT_OUTPUT, WITHOUT_OUTPUT_SINCE)
 
 
 def read(own: SnapshotRepository, lineage: int) -> dict[str, Any]:
@@ -48,6 +55,34 @@ def put(own: SnapshotRepository, lineage: int, mark: dict[str, Any]) -> None:
 def remove(own: SnapshotRepository, lineage: int) -> None:
     """Say so no more; it need not have been said. Raises what the store's client raises."""
     own.store.delete([_key(own, lineage)])
+
+
+def without_output(mark: Mapping[str, Any]) -> dict[str, range]:
+    """Return query -> its batches that put nothing out, of which the lineage's first driver is to note each. Pure."""
+    last, since = ({} if not isinstance(each, dict) else each for each in map(mark.get, _SPAN))
+    return {str(query): range(int(since.get(query, batch)), int(batch) + 1) for query, batch in last.items()}
+
+
+def after_repartition(
+    old: Mapping[str, Any], batches: Mapping[str, int], repartitioned: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what the mark of a repartitioned lineage says of batches without output. Pure.
+
+    Where nothing ran since the repartition before, its batch has not been noted in the query's sink either, and without
+    that one a log of files would have a gap.
+
+    Args:
+        old: the mark of the lineage that was repartitioned.
+        batches: query -> its last batch there.
+        repartitioned: query -> the batch in which its state was repartitioned now.
+    """
+    spans = {query: range(batch, batch + 1) for query, batch in repartitioned.items()}
+    for query, earlier in without_output(old).items():
+        if batches.get(query) == earlier[-1]:
+            spans[query] = range(earlier[0], repartitioned.get(query, earlier[-1]) + 1)
+    several = {query: span[0] for query, span in spans.items() if len(span) > 1}
+    said: dict[str, Any] = {WITHOUT_OUTPUT: {query: span[-1] for query, span in spans.items()}}
+    return {**said, WITHOUT_OUTPUT_SINCE: several} if several else said
 
 
 def is_there(own: SnapshotRepository, lineage: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
+from tidegate_spark.contract.object_paths import start_directory
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
@@ -17,7 +18,7 @@ from tidegate_spark.repartition import job
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
-from tidegate_spark.snapshots.lineages import attempts
+from tidegate_spark.snapshots.lineages import attempts, lineage_mark
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.driver_process import driver_config
@@ -163,6 +164,21 @@ def test_a_batch_that_was_begun_and_not_committed_is_run_again_under_its_own_num
     assert f"delete s3://here/{world.scene.root()}/offsets/3, and change spec.restartNonce" in str(caught.value)
 
 
+def test_the_first_batch_of_a_query_that_has_committed_none_is_run_first_too(world: World) -> None:
+    """What it was to read is said in the old lineage alone, and its sink may have a part of it."""
+    world.scene.store().put(f"{world.scene.root('newest')}/offsets/0", b"offsets 0")
+    with pytest.raises(RepartitionError) as caught:
+        world.make()
+    assert caught.value.what is Reason.BATCH_UNCOMMITTED
+    assert "batch 0" in str(caught.value)
+
+
+def test_the_first_batch_of_a_query_that_starts_empty_by_now_is_waited_for_by_nobody(world: World) -> None:
+    world.scene.store().put(f"{world.scene.root('newest')}/offsets/0", b"offsets 0")
+    world.scene.store().put(f"{world.scene.root(start_directory('newest', 7))}/offsets/0", b"offsets 0")
+    assert set(world.make()) == {"main"}
+
+
 def test_a_batch_of_a_query_that_starts_empty_by_now_is_waited_for_by_nobody(world: World) -> None:
     """It began with the sink memory, say: its checkpoint of before is left, and the others' state is divided."""
     world.scene.batches(2, "newest")
@@ -234,6 +250,29 @@ def test_a_query_without_state_is_taken_along_as_it_is(world: World) -> None:
     assert world.make() == {"main": RepartitionedQuery(2, partitions=4)}
     assert world.stored(MARK)["batches"] == {"main": 2}
     assert world.stored(MARK)["withoutOutput"] == {}
+
+
+@pytest.mark.parametrize(
+    ("committed", "divided", "mark"),
+    [
+        (4, {"main": 5}, {"withoutOutput": {"main": 5}}),
+        (3, {"main": 4}, {"withoutOutput": {"main": 4}, "withoutOutputSince": {"main": 3}}),
+        (3, {}, {"withoutOutput": {"main": 3}}),
+        (4, {}, {"withoutOutput": {}}),
+    ],
+)
+def test_a_batch_without_output_after_which_nothing_ran_is_still_to_be_noted(
+    committed: int, divided: dict[str, int], mark: dict[str, Any]
+) -> None:
+    old = {"withoutOutput": {"main": 3}}
+    assert lineage_mark.after_repartition(old, {"main": committed}, divided) == mark
+
+
+def test_three_repartitions_without_a_batch_between_them_are_noted_one_after_the_other() -> None:
+    mark: dict[str, Any] = {}
+    for batch in (3, 4, 5):
+        mark = lineage_mark.after_repartition(mark, {"main": batch - 1}, {"main": batch})
+    assert lineage_mark.without_output(mark) == {"main": range(3, 6)}
 
 
 def test_what_earlier_attempts_left_is_removed_and_what_is_whole_stays(world: World) -> None:
