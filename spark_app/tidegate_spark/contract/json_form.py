@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import re
 import typing
 from enum import Enum
@@ -18,6 +19,7 @@ UNKNOWN = "UNKNOWN"
 """Name of the member of a kind of words that stands for any which is not known here."""
 _LONGEST_SHOWN = 100
 """Characters of a value or a name in a message: whoever may write a form may put a megabyte there."""
+_LARGEST = 2**63 - 1
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
 )
@@ -77,7 +79,8 @@ def from_json(kind: type[T], text: str | bytes) -> T:
 def from_report(kind: type[T], text: str | bytes) -> T:
     """Return what a runtime reports, which may be newer: a word that is not known here is ``UNKNOWN``.
 
-    Nothing that is read so is to be stored again: the word itself is lost.
+    So is a number that no status can hold: an integer beyond 64 bits is the nearest one within, and what is no number
+    or infinite is 0. Nothing that is read so is to be stored again: what was said is lost.
 
     Raises:
         NewerFormatError: its format is newer, so that its fields may mean something else.
@@ -166,7 +169,7 @@ class _Reader:
     """Reads values by their type hints; ``where`` names the place in messages."""
 
     unknown_values: bool = False
-    """Read a word that is not known as the member ``UNKNOWN`` of its kind, if that has one."""
+    """Read a word that is not known as the member ``UNKNOWN`` of its kind, if that has one, and numbers as writable."""
     unknown_fields: bool = True
     """Ignore fields that are not known."""
 
@@ -191,6 +194,8 @@ class _Reader:
     def _read_scalar(self, kind: Any, value: Any, where: str) -> Any:
         if kind is Any:
             return value
+        if self.unknown_values:
+            value = _writable(value)
         if issubclass(kind, Enum):
             return self._read_open_enum(kind, value, where)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -223,6 +228,16 @@ class _Reader:
             elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
                 raise ValueError(f"{where}.{f.name}: missing")
         return kind(**known)
+
+
+def _writable(value: Any) -> Any:
+    """Return a number that the API server takes, the value itself if it is none.
+
+    One application's driver may report any: refused, it would keep all the rest of its status from being written.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else 0.0
+    return max(-_LARGEST - 1, min(value, _LARGEST)) if type(value) is int else value
 
 
 def _float_of(value: int, where: str) -> float:

@@ -78,6 +78,26 @@ def test_half_a_character_as_python_has_it_in_names_of_files_is_told_as_one_that
     assert from_report(Fault, json.dumps(vars(fault))).message == told
 
 
+@pytest.mark.parametrize(
+    ("number", "batch", "rate"),
+    [
+        ("1" + "0" * 400, 2**63 - 1, float(2**63)),
+        ("-1" + "0" * 400, -(2**63), -float(2**63)),
+        (str(2**63 - 1), 2**63 - 1, float(2**63)),
+        ("7", 7, 7.0),
+    ],
+)
+def test_a_number_beyond_64_bits_is_the_nearest_that_a_status_holds(number: str, batch: int, rate: float) -> None:
+    report = from_report(QueryReport, f'{{"name": "q", "batch_id": {number}, "input_rows_per_second": {number}}}')
+    assert (report.batch_id, report.input_rows_per_second) == (batch, rate)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_a_rate_that_no_status_holds_is_zero_and_the_rest_of_the_report_is_read(number: str) -> None:
+    report = from_report(QueryReport, f'{{"name": "q", "batch_id": 7, "input_rows_per_second": {number}}}')
+    assert (report.batch_id, report.input_rows_per_second) == (7, 0.0)
+
+
 def test_fields_that_a_newer_version_added_are_ignored() -> None:
     assert from_json(Fault, '{"reason": "Completed", "message": "m", "since": 1}') == Fault(Reason.COMPLETED, "m")
 
