@@ -105,7 +105,7 @@ def numbers(world: World) -> Iterator[Numbers]:
     delete_topics(brokers, [TOPIC])
 
 
-def test_an_application_of_another_shape_begins_with_an_export_of_a_snapshot_of_one_that_runs_on(
+def test_an_application_of_another_shape_starts_from_an_export_of_a_snapshot_of_one_that_runs_on(
     world: World, numbers: Numbers
 ) -> None:
     numbers.send()

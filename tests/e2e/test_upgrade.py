@@ -241,7 +241,7 @@ def pinned_spark(lock: str) -> str:
 
 
 @pytest.mark.timeout(2700)  # the first time the image of the line before is built
-def test_another_spark_takes_over_while_data_flow_and_a_version_that_raises_in_its_third_batch_is_taken_back(
+def test_another_spark_takes_over_while_data_flow_and_a_version_that_raises_in_its_third_batch_is_rolled_back(
     run: Run,
 ) -> None:
     image, stable = run.world.environment.image_spark, list[str]()

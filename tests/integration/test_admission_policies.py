@@ -304,7 +304,7 @@ def test_what_a_snapshot_names_is_judged_too(kubectl: Kubectl, spec: dict[str, A
     assert message in answer(kubectl, a_snapshot(**spec))
 
 
-def test_an_application_from_before_is_judged_at_its_next_edit_and_not_when_it_is_let_go(kubectl: Kubectl) -> None:
+def test_an_application_from_before_is_judged_at_its_next_edit_and_not_when_it_is_released(kubectl: Kubectl) -> None:
     """Made where nobody judges; then the namespace is one of those with policies."""
     binding = "tidegate-streamingapps"
     kubectl.patch("validatingadmissionpolicybinding", binding, "", {"spec": {"validationActions": ["Audit"]}})

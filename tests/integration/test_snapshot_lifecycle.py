@@ -230,7 +230,7 @@ def wait_for_phase(kubectl: Kubectl, space: str, phase: str, name: str = "nightl
     return wait_for(f"phase {phase}", probe, GENEROUS, 0.2) or {}
 
 
-def test_a_running_application_has_a_snapshot_taken_and_another_begins_with_it(
+def test_a_running_application_has_a_snapshot_taken_and_another_starts_from_it(
     kubectl: Kubectl, space: str, agent: Agent
 ) -> None:
     name = create_snapshot(kubectl, space, policy="Delete")
@@ -312,9 +312,7 @@ def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubec
     assert wait_for_phase(kubectl, space, "Ready", name)["spec"]["deletionPolicy"] == "Retain"
 
 
-def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
-    kubectl: Kubectl, space: str, agent: Agent
-) -> None:
+def test_a_fork_that_is_deleted_before_it_began_releases_its_origin(kubectl: Kubectl, space: str, agent: Agent) -> None:
     create_snapshot(kubectl, space)
     wait_for("the order", lambda: agent.orders, GENEROUS, 0.05)
     agent.complete()
@@ -329,7 +327,7 @@ def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
     wait_for("the fork to be gone", lambda: kubectl.get("sapp", "variant", space) is None, GENEROUS, 0.2)
 
 
-def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl: Kubectl, space: str) -> None:
+def test_a_snapshot_of_another_bucket_is_looked_at_started_from_and_released(kubectl: Kubectl, space: str) -> None:
     uri = "s3://far/apps/shop/orders/snapshots/weekly-99887766/manifest.json"
     resource = {
         "apiVersion": "tidegate.dev/v1alpha1",

@@ -183,7 +183,9 @@ LOSSES = ["kill repartition", "evict repartition", "remove repartition"]
 
 
 @given(st.sampled_from([1, 3, 8]), st.lists(st.sampled_from(LOSSES), max_size=2))
-def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_divided(partitions: int, lost: list[str]) -> None:
+def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_repartitioned(
+    partitions: int, lost: list[str]
+) -> None:
     cluster = begin()
     cluster.divide(partitions)
     for event in lost:
@@ -218,7 +220,7 @@ def test_after_a_repartition_that_failed_the_old_version_goes_on_in_the_old_line
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3])
-def test_a_version_that_is_ended_inside_a_batch_is_divided_when_it_has_run_that_but_not_tried_for_ever(
+def test_a_version_that_is_ended_inside_a_batch_is_repartitioned_when_it_has_run_that_but_not_tried_for_ever(
     times: int,
 ) -> None:
     cluster = begin()
@@ -258,7 +260,7 @@ def test_an_edit_that_no_driver_can_be_made_of_leaves_no_application_down(steps:
     assert (cluster.app.status.state_partitions, cluster.trouble) == (8, [])
 
 
-def test_what_spark_can_not_divide_is_said_while_the_application_runs() -> None:
+def test_what_spark_can_not_repartition_is_said_while_the_application_runs() -> None:
     cluster = begin()
     cluster.provider = "HDFS"
     driver = cluster.pods[DRIVER].uid
@@ -328,7 +330,7 @@ def _goes_anyway(o: Observation, upgrade: UpgradeStatus | None) -> bool:
     return driver.spec_hash not in {upgrade.from_spec_hash, upgrade.to_spec_hash} | tested
 
 
-def test_a_lineage_that_a_rollback_has_not_filled_yet_is_not_divided() -> None:
+def test_a_lineage_that_a_rollback_has_not_filled_yet_is_not_repartitioned() -> None:
     cluster = begin()
     for event in ("quota", "remove pod", "version a", "roll back", "3 partitions"):
         EVENTS[event](cluster)

@@ -181,7 +181,7 @@ LOST_LATE = ["version b", *["kubelet"] * 9, "no pod", "an hour", "remove pod", "
 
 @example([(event, None, 0.0) for event in LOST_LATE])
 @given(courses(ORDINARY))
-def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
+def test_no_lineage_starts_from_nothing_and_nothing_needed_is_disposed_of(
     course: list[tuple[str, int | None, float]],
 ) -> None:
     cluster = begin()
@@ -239,7 +239,7 @@ def test_no_epoch_is_used_by_two_pods_and_no_lineage_is_gone_back_to(
 
 
 @given(courses(ORDINARY))
-def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_taken_back(
+def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_rolled_back(
     course: list[tuple[str, int | None, float]],
 ) -> None:
     cluster = begin()
@@ -256,7 +256,7 @@ def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_taken_b
 
 
 @given(courses(ORDINARY), st.sampled_from(["--a", "--b"]))
-def test_a_version_that_was_taken_back_is_not_launched_again_before_the_spec_changes(
+def test_a_version_that_was_rolled_back_is_not_launched_again_before_the_spec_changes(
     course: list[tuple[str, int | None, float]], argument: str
 ) -> None:
     cluster = begin()

@@ -139,7 +139,7 @@ OFFSETS = {**START, "startingOffsets": '{"orders": {"0": 120, "1": 0}, "bills": 
 EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
 
 
-def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
+def test_an_application_may_start_from_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, changed("spec/startFrom", START))
     assert stored["spec"]["startFrom"] == {**START, "outputs": "Own"}
     api_kubectl.patch("sapp", "app", namespace, {"spec": {"suspend": True}})
@@ -163,7 +163,7 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
         (START, {"snapshotRef": None, "exportedState": {"uri": EXPORT}}, "startFrom.exportedState cannot be changed"),
     ],
 )
-def test_what_an_application_begins_with_is_decided_at_its_creation(
+def test_what_an_application_starts_from_is_decided_at_its_creation(
     api_kubectl: Kubectl, namespace: str, before: Any, after: Any, message: str
 ) -> None:
     create(api_kubectl, namespace, changed("spec/startFrom", before) if before else MINIMAL)
@@ -176,7 +176,7 @@ def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> N
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
 
 
-def test_an_application_may_begin_with_a_snapshot_and_other_offsets(api_kubectl: Kubectl, namespace: str) -> None:
+def test_an_application_may_start_from_a_snapshot_and_other_offsets(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, changed("spec/startFrom", OFFSETS))
     assert stored["spec"]["startFrom"] == {**OFFSETS, "outputs": "Own"}
     api_kubectl.patch("sapp", "app", namespace, {"spec": {"startFrom": {"outputs": "TakeOver"}}})
@@ -200,7 +200,7 @@ def test_nor_are_numbers_that_stand_for_the_beginning_or_the_end(
 # --- exports ---
 
 
-def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace: str) -> None:
+def test_an_application_may_start_from_an_export(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, changed("spec/startFrom", {"exportedState": {"uri": EXPORT}}))
     assert stored["spec"]["startFrom"] == {"exportedState": {"uri": EXPORT}, "outputs": "Own"}
 

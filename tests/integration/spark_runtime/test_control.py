@@ -370,7 +370,7 @@ def test_a_message_that_came_meanwhile_is_in_force_in_the_next_batch(cut: Cut) -
 
 
 @pytest.mark.long
-def test_a_fork_begins_with_what_was_in_force(
+def test_a_fork_starts_from_what_was_in_force(
     cut: Cut, start_shared: StartDriver, folder: Path, object_store: ObjectStore
 ) -> None:
     cut.after.terminate()

@@ -282,7 +282,7 @@ class NewShopper(StatefulProcessor):
         pass
 
 
-def test_a_new_version_begins_with_value_list_and_map_through_an_incompatible_change(
+def test_a_new_version_starts_from_value_list_and_map_through_an_incompatible_change(
     spark: SparkSession, exported: dict[str, str], tmp_path: Path
 ) -> None:
     """Its input is that of the old one once more, so that every sum is known."""
@@ -363,7 +363,7 @@ def test_what_had_outlived_its_time_is_left_out(spark: SparkSession, exported: d
         ({"query": "nobody"}, r"no query 'nobody'.*distinct, pairs, shoppers, sums"),
     ],
 )
-def test_what_can_not_be_begun_with_is_named_and_refused(
+def test_what_can_not_be_started_from_is_named_and_refused(
     spark: SparkSession, exported: dict[str, str], arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ExportError, match=message):

@@ -78,7 +78,7 @@ def kinds_and_formats() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("kind", "form"), list(kinds_and_formats()))
-def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_had_not_been(
+def test_state_is_the_same_after_it_was_repartitioned_and_the_query_goes_on_as_if_it_had_not_been(
     spark: SparkSession, tmp_path: Path, kind: str, form: str
 ) -> None:
     wanted = KINDS[kind]
@@ -106,7 +106,7 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
         assert later[:MORE] == [undisturbed[number] for number in range(LAST + 1, LAST + 1 + MORE)]
 
 
-def test_each_operator_that_is_said_to_be_divisible_is_divided_here() -> None:
+def test_each_operator_that_is_said_to_be_repartitionable_is_repartitioned_here() -> None:
     assert {kind.operator for kind in KINDS.values()} == OPERATORS
 
 
@@ -121,7 +121,7 @@ def test_a_row_that_is_lost_or_changed_shows(spark: SparkSession, tmp_path: Path
     ("settings", "query", "what"),
     [(HDFS, grouped, Reason.UNSUPPORTED_PROVIDER), (OURS, in_one_place, Reason.STATE_IN_ONE_PLACE)],
 )
-def test_what_spark_can_not_divide_is_known_from_the_checkpoint_alone(
+def test_what_spark_can_not_repartition_is_known_from_the_checkpoint_alone(
     spark: SparkSession,
     tmp_path: Path,
     settings: Mapping[str, str],

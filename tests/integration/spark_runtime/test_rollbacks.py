@@ -195,7 +195,7 @@ def test_what_came_into_force_before_the_pin_is_in_force_again_and_what_came_aft
     assert wrong == {}
 
 
-def test_a_message_that_was_taken_back_is_reported_and_numbers_go_on(rollback: Rollback) -> None:
+def test_a_message_that_was_rolled_back_is_reported_and_numbers_go_on(rollback: Rollback) -> None:
     said = rollback.messages
     assert (said["after"].state, said["after"].reason) == (MessageState.ROLLED_BACK, "RolledBack")
     assert said["before"].sequence < said["after"].sequence < said["next"].sequence

@@ -222,7 +222,7 @@ def test_orders_that_cannot_be_meant_are_refused_and_those_before_the_start_wait
     assert await_state(driver, "a", SnapshotState.WAITING).message
 
 
-def test_a_lineage_that_cannot_begin_with_its_snapshot_does_not_begin(
+def test_a_lineage_that_cannot_start_from_its_snapshot_does_not_begin(
     start_process: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
     start_from = StartFrom(replace(place, uri=place.uri + "-origin"), "never", holder="fork-uid-of-app")

@@ -40,7 +40,7 @@ def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
 
 
 @pytest.mark.long
-def test_what_a_pod_exports_is_what_another_application_begins_with(
+def test_what_a_pod_exports_is_what_another_application_starts_from(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:
     origin = start_driver("origin", "remembering.py")
@@ -83,7 +83,7 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
     assert wrong == {}
 
 
-def test_a_script_that_asks_for_nothing_of_it_does_not_begin_with_nothing(start_driver: StartDriver) -> None:
+def test_a_script_that_asks_for_nothing_of_it_does_not_start_from_nothing(start_driver: StartDriver) -> None:
     driver = start_driver("app", "remembering.py", args=("forget",), export="s3://b/exports/a-1/manifest.json")
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.QUERY_REFUSED

@@ -134,7 +134,7 @@ def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_
     assert fault_of_check(dataclasses.replace(config, epoch=11, lineage=2), credentials).reason is Reason.CLAIM_DAMAGED
 
 
-def test_a_lineage_that_is_to_begin_with_nothing_is_not_begun_where_there_is_something(
+def test_a_lineage_that_is_to_start_from_nothing_is_not_begun_where_there_is_something(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
     readiness.check_storage(config, str(credentials))

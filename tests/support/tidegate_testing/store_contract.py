@@ -120,7 +120,7 @@ class StoreContract:
 
     # --- listings ---
 
-    def test_a_listing_has_what_begins_with_the_prefix(self, stores: Stores) -> None:
+    def test_a_listing_has_what_starts_with_the_prefix(self, stores: Stores) -> None:
         store, _ = stores
         for key in ("a/1", "a/2/3", "ab/1", "b/1"):
             store.put(key, b"")

@@ -120,7 +120,7 @@ def test_a_sample_is_plain_pyspark_and_what_the_library_offers_if_an_option_or_i
     assert taken <= {*tidegate_spark.__all__, "control"}
 
 
-def test_the_flights_that_begin_with_a_dump_differ_in_their_beginning_alone() -> None:
+def test_the_flights_that_start_from_a_dump_differ_at_their_start_alone() -> None:
     first, again = load(FLIGHTS), load(FLIGHTS_FROM_DUMP)
     assert again["metadata"] == first["metadata"]
     begin = again["spec"].pop("startFrom")

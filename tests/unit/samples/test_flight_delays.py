@@ -108,7 +108,7 @@ def test_of_real_flights_predictions_are_the_oracles_and_a_model_changes_them_fr
     assert tallies(learned) == expected_state(january)
 
 
-def test_an_application_that_begins_with_what_another_one_learned_goes_on_as_that_would_have(
+def test_an_application_that_starts_from_what_another_one_learned_goes_on_as_that_would_have(
     january: list[Record],
 ) -> None:
     whole, all_of_them = run([(january, BUILT_IN)])

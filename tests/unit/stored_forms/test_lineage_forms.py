@@ -408,7 +408,7 @@ def begin_attempt(order: Repartition) -> bytes:
     return content(own, "repartitions/9.json")
 
 
-def test_a_lineage_that_was_being_made_lets_go_of_its_pin_by_what_is_stored() -> None:
+def test_a_lineage_that_was_being_made_releases_its_pin_by_what_is_stored() -> None:
     scene = two_queries()
     own = scene.repository()
     scene.take("up-1")

@@ -242,13 +242,13 @@ async def test_what_is_measured_is_shown_only_while_there_are_figures() -> None:
     assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_METRICS}
 
 
-async def test_a_new_process_begins_with_what_the_status_says() -> None:
+async def test_a_new_process_starts_from_what_the_status_says() -> None:
     world = World(autoscaling=AutoscalingStatus(mode="Active", target=5))
     await world.batches(1)
     assert world.target == 5
 
 
-async def test_switched_on_it_begins_with_the_number_of_the_same_edit_and_not_with_the_drivers() -> None:
+async def test_switched_on_it_starts_from_the_number_of_the_same_edit_and_not_from_the_drivers() -> None:
     world = SixExecutors(60)
     one = query(0, NOW, 10.0, 1000)
     await world.read_batch(report_of(world.driver, queries=(one,), executors_wanted=2, executors_running=2).report)

@@ -198,7 +198,7 @@ async def test_one_for_which_there_is_room_again_is_read_again() -> None:
     assert isinstance(world.index.app(KEY), KnownApp)
 
 
-async def test_one_that_turns_out_to_be_unreadable_when_there_is_room_for_it_is_reported_or_let_go() -> None:
+async def test_one_that_turns_out_to_be_unreadable_when_there_is_room_for_it_is_reported_or_released() -> None:
     for metadata, reported in (({}, "InvalidSpec"), ({**DELETED, "finalizers": [FINALIZER]}, "StorageRetained")):
         world = left_out(**metadata)
         world.api.stored = body({"application.runtime": "Unheard"})

@@ -46,13 +46,13 @@ def doomed(of: StreamSnapshot | None = None) -> StreamSnapshot:
     return deleted(of or ready_snapshot(), DeletionPolicy.DELETE)
 
 
-def test_what_is_retained_is_let_go_and_nobody_is_told() -> None:
+def test_what_is_retained_is_released_and_nobody_is_notified() -> None:
     for o in (observe(deleted(ready_snapshot())), observe_running(deleted(ready_snapshot()))):
         assert kinds(decide_snapshot(o, NOW)) == GONE
 
 
 @pytest.mark.parametrize("around", [{}, {"app": SUSPENDED}, {"app": APP}])
-def test_what_was_never_ordered_is_let_go(around: dict[str, Any]) -> None:
+def test_what_was_never_ordered_is_released(around: dict[str, Any]) -> None:
     waiting = snapshot(finalizers=("tidegate.dev/streamsnapshot",))
     assert kinds(decide_snapshot(observe(doomed(waiting), **around), NOW)) == GONE
 
@@ -84,7 +84,7 @@ def test_what_somebody_holds_waits_and_says_who() -> None:
     assert "spec.deletionPolicy to Retain" in status_of(plan).conditions[0].message
 
 
-def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
+def test_who_will_not_come_back_is_released_when_somebody_says_so() -> None:
     held = report(SnapshotState.HELD, Reason.HELD, message="fork-u-9 needs it.")
     said_so = doomed(ready_snapshot())
     metadata = msgspec.structs.replace(said_so.metadata, annotations={"tidegate.dev/release-holders": "fork-u-9, x"})
@@ -274,7 +274,7 @@ def test_of_one_that_failed_nothing_is_left_to_cancel() -> None:
 # --- forks ---
 
 
-def test_it_is_kept_until_the_applications_that_begin_with_it_have_begun() -> None:
+def test_it_is_kept_until_the_applications_that_start_from_it_have_begun() -> None:
     o = observe_running(doomed(), forks=("variant",))
     plan = decide_snapshot(o, NOW)
     assert said(plan) == (DELETING, "Reconciling", "NeededByFork")

@@ -142,7 +142,7 @@ def test_one_that_is_damaged_has_failed() -> None:
 # --- its end ---
 
 
-def test_it_is_let_go_of_where_it_is_and_nothing_is_removed() -> None:
+def test_it_is_released_where_it_is_and_nothing_is_removed() -> None:
     plan = decide_snapshot(observe(deleted(complete())), NOW)
     config, orders, manifest = contents(plan)
     assert config.storage.uri == "s3://far/apps/shop/orders"
@@ -154,7 +154,7 @@ def test_it_is_let_go_of_where_it_is_and_nothing_is_removed() -> None:
     assert kinds(decide_snapshot(done, NOW))[-1] == "RemoveFinalizer"
 
 
-def test_it_waits_for_applications_that_are_to_begin_with_it() -> None:
+def test_it_waits_for_applications_that_are_to_start_from_it() -> None:
     plan = decide_snapshot(observe(deleted(complete()), forks=("variant",)), NOW)
     assert plan.reason == "NeededByFork"
 

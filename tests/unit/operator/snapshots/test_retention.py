@@ -103,7 +103,7 @@ def test_nothing_is_too_old_by_a_clock_that_the_api_servers_contradicts() -> Non
     assert goes(too_many), "numbers need no clock"
 
 
-def test_what_an_application_begins_with_stays_also_when_it_has_begun() -> None:
+def test_what_an_application_starts_from_stays_also_when_it_has_begun() -> None:
     assert not goes(among(made(3), made(1), made(2), begun_by=("variant",)))
 
 

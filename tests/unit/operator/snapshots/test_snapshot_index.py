@@ -76,7 +76,7 @@ def test_nothing_is_complete_before_each_namespace_was_listed() -> None:
     assert not index.complete.is_set()
 
 
-def test_an_application_matters_to_what_is_not_final_and_to_what_it_begins_with() -> None:
+def test_an_application_matters_to_what_is_not_final_and_to_what_it_starts_from() -> None:
     index = Index()
     index.of(SnapshotIndex).put(snapshot(begun()))
     index.put_app(fork())
@@ -147,7 +147,7 @@ def test_forks_wait_for_it_until_they_have_begun() -> None:
     assert o.forks == ("filling", "new")
 
 
-def test_what_a_fork_lets_go_is_looked_at_once_when_the_fork_was() -> None:
+def test_what_a_fork_releases_is_looked_at_once_when_the_fork_was() -> None:
     index, woken = Index(), list[Key]()
     unused: Any = None
     queue: Any = SimpleNamespace(wake=woken.append)

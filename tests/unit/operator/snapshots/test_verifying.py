@@ -199,7 +199,7 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is
     assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 300))
 
 
-def test_a_nonce_that_is_taken_back_to_zero_asks_for_nothing() -> None:
+def test_a_nonce_that_is_set_back_to_zero_asks_for_nothing() -> None:
     verified = ready_snapshot()
     status = msgspec.structs.replace(
         verified.status, verification=SnapshotVerification(nonce=3, completion_time=datetime.datetime.now(datetime.UTC))

@@ -43,7 +43,7 @@ def test_the_series_of_a_deleted_application_disappear_and_those_of_others_stay(
     assert len([line for line in text.splitlines() if 'app="clicks"' in line]) == 5
 
 
-def test_an_application_that_is_made_again_under_the_name_begins_with_nothing() -> None:
+def test_an_application_that_is_made_again_under_the_name_starts_from_nothing() -> None:
     metrics = OperatorMetrics()
     show(metrics, ORDERS, epoch=7)
     metrics.count_restarts(ORDERS, [Restart("SpecChanged", 1)])

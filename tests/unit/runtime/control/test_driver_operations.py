@@ -300,7 +300,7 @@ def test_a_pause_fails_for_a_continuous_query_which_spark_cannot_hold() -> None:
     assert "cannot hold a query with a continuous trigger: 'other'" in done.message
 
 
-def test_a_pause_that_was_taken_back_is_done() -> None:
+def test_a_pause_that_was_withdrawn_is_done() -> None:
     assert "later message" in Driver().carry_out("pause", paused=False).message
 
 

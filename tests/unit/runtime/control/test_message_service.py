@@ -270,7 +270,7 @@ def test_of_a_handler_that_quotes_a_megabyte_the_beginning_is_kept_without_a_pas
     assert b"sesame-open" not in stored
 
 
-def test_what_a_rollback_took_back_is_said() -> None:
+def test_what_a_rollback_rolled_back_is_said() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"))
     office.commit("one", 1)

@@ -219,7 +219,7 @@ def test_what_was_asked_for_before_a_decision_does_not_hide_it() -> None:
     assert log.state_at(2).config == {"b": 1}
 
 
-def test_what_was_asked_for_before_a_rollback_is_taken_back() -> None:
+def test_what_was_asked_for_before_a_rollback_is_rolled_back() -> None:
     log = opened(Buckets())
     log.append([message(payload={"a": 1})])
     pinned = log.state_at(log.settle())

@@ -53,7 +53,7 @@ def test_a_rejected_message_is_never_in_force() -> None:
     assert in_force(entries) == ()
 
 
-def test_a_rollback_takes_back_what_came_after_its_position() -> None:
+def test_a_rollback_rolls_back_what_came_after_its_position() -> None:
     entries = [config(1, {"a": 1}), config(2, {"a": 2}), rolled_back(3, 1, 2), config(4, {"b": 1})]
     state = fold(State(), entries)
     assert state.config == {"a": 1, "b": 1}

@@ -129,7 +129,7 @@ def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
         begin_with(repository_in(mine), found, 1, own=False)
 
 
-def test_a_rollback_takes_back_what_came_after_and_numbers_go_on() -> None:
+def test_a_rollback_rolls_back_what_came_after_and_numbers_go_on() -> None:
     buckets = app_with(9)
     found = kept(buckets, one=5, other=7)
     for _ in range(2):

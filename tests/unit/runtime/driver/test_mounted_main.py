@@ -34,7 +34,7 @@ def pod(tmp_path: Path) -> Pod:
     return made
 
 
-def test_a_container_that_starts_again_runs_the_text_that_the_pod_began_with(pod: Pod) -> None:
+def test_a_container_that_starts_again_runs_the_text_that_the_pod_started_from(pod: Pod) -> None:
     assert pod.start() == "first"
     pod.edit("second")
     assert pod.start() == "first"
@@ -52,7 +52,7 @@ def test_a_copy_that_was_cut_off_is_made_anew(pod: Pod) -> None:
     assert [each.name for each in pod.copies.iterdir()] == ["count.py"]
 
 
-def test_a_pod_whose_config_map_is_gone_runs_what_it_began_with(pod: Pod) -> None:
+def test_a_pod_whose_config_map_is_gone_runs_what_it_started_from(pod: Pod) -> None:
     pod.start()
     (pod.mounted / "count.py").unlink()
     assert pod.start() == "first"

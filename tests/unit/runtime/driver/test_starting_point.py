@@ -168,7 +168,7 @@ def test_a_rehearsal_takes_nothing_along() -> None:
     assert fork.scene.buckets.read("here", "apps/variant/origin.json") is None
 
 
-def test_the_snapshot_is_held_while_it_is_copied_and_let_go_after_it() -> None:
+def test_the_snapshot_is_held_while_it_is_copied_and_released_after_it() -> None:
     fork, held = Fork(), list[frozenset[str]]()
     fork.fill(lambda call: held.append(fork.holders) if call.verb == "copy" else None)
     assert set(held) == {frozenset({HOLDER})}
@@ -264,7 +264,7 @@ def test_a_storage_of_the_snapshot_that_is_away_is_waited_for_and_called_so() ->
     assert fault.message.startswith("The storage of the snapshot in spec.startFrom: ")
 
 
-def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_by_the_next_start() -> None:
+def test_a_snapshot_that_cannot_be_released_now_is_released_by_the_next_start() -> None:
     fork = Fork()
 
     def watch(call: Call) -> None:
@@ -279,7 +279,7 @@ def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_by_the_next_start() -> N
     assert fork.mark()["released"]
 
 
-def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_while_the_driver_runs() -> None:
+def test_a_snapshot_that_cannot_be_released_now_is_released_while_the_driver_runs() -> None:
     fork, down = Fork(), threading.Event()
 
     def watch(call: Call) -> None:

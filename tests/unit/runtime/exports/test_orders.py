@@ -246,7 +246,7 @@ def test_sources_that_are_none_of_kafkas_begin_by_other_means(uses: Uses) -> Non
     assert refusal() == ""
 
 
-def test_a_query_that_begins_without_what_it_should_begin_with_is_refused(uses: Uses) -> None:
+def test_a_query_that_starts_without_what_it_should_start_from_is_refused(uses: Uses) -> None:
     why = refusal_of(Files(), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main")
     assert "s3://b/exports/1/manifest.json (spec.startFrom.exportedState)" in why
     assert "tidegate_spark.initial_state()" in why

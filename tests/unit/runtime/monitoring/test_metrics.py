@@ -97,7 +97,7 @@ def test_every_committed_batch_is_in_the_histogram() -> None:
     assert driver.value(f"{name}_sum") == pytest.approx(7000.39)
 
 
-def test_the_age_of_a_commit_grows_until_the_next_one_and_begins_with_the_query() -> None:
+def test_the_age_of_a_commit_grows_until_the_next_one_and_starts_at_the_query() -> None:
     driver = Scrape()
     driver.progress.query_started("main")
     driver.now += 30

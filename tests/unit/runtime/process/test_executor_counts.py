@@ -37,7 +37,7 @@ def test_a_shortage_is_as_old_as_the_first_look_that_found_it_until_more_are_wan
     assert world.sees(4).executors_short_since == 0.0
 
 
-def test_who_goes_is_told_with_the_time_at_which_it_was_let_go(world: World) -> None:
+def test_who_goes_is_told_with_the_time_at_which_it_was_released(world: World) -> None:
     assert world.sees(2).executors_leaving_since == 0.0
     report = world.sees(2, leaving=Leaving(2, "7", 30.0))
     assert (report.executors_leaving, report.executor_leaving_longest) == (2, "7")

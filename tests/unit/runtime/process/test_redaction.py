@@ -73,7 +73,7 @@ def test_a_key_of_several_lines_is_left_out_as_a_whole_in_json_and_line_by_line(
         assert "AQEFAASC" not in secrets.clean(text)
 
 
-def test_of_two_values_of_which_one_begins_with_the_other_nothing_stays() -> None:
+def test_of_two_values_of_which_one_starts_with_the_other_nothing_stays() -> None:
     assert Secrets(["correct", "correct horse"]).clean("correct horse, correct") == f"{REDACTED}, {REDACTED}"
 
 

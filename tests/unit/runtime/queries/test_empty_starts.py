@@ -184,7 +184,7 @@ def test_a_query_that_continues_again_is_in_snapshots_again_with_all_that_it_had
     assert batches_of(world) == {"newest": 0}
 
 
-def test_a_note_that_could_not_be_taken_back_ends_with_the_next_batch() -> None:
+def test_a_note_that_could_not_be_removed_ends_with_the_next_batch() -> None:
     world = World()
     world.put("newest")
     world.put("main")

@@ -37,7 +37,7 @@ def log(*batches: int | str) -> list[str]:
         (log(0, 1, 2, 3, 4, 5, 6, 7, 8, "9.compact", 10, "19.compact"), 10, ["19.compact"]),
     ],
 )
-def test_the_batches_after_the_last_one_are_taken_back_the_newest_first(
+def test_the_batches_after_the_last_one_are_rolled_back_the_newest_first(
     names: list[str], last: int, going: list[str]
 ) -> None:
     assert to_remove(names, last) == going

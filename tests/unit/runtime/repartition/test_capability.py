@@ -36,7 +36,7 @@ CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/ord
 
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 @pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0-SNAPSHOT", "5.0", ""])
-def test_each_operator_that_spark_knows_the_keys_of_can_be_divided(operator: str, version: str) -> None:
+def test_each_operator_that_spark_knows_the_keys_of_can_be_repartitioned(operator: str, version: str) -> None:
     assert find_obstacle({"main": StateFacts("RocksDB", 4, (operator,))}, 8, version) is None
 
 
@@ -56,7 +56,7 @@ def test_a_spark_that_can_not_is_told_by_its_version(version: str) -> None:
         (("stateStoreSave",), False),
     ],
 )
-def test_the_second_way_is_named_for_state_that_a_script_can_begin_with(
+def test_the_second_way_is_named_for_state_that_a_script_can_start_from(
     operators: tuple[str, ...], named: bool
 ) -> None:
     obstacle = find_obstacle({"main": StateFacts("RocksDB", 4, operators)}, 8, "4.1.2")
@@ -71,7 +71,7 @@ def test_the_recipe_of_the_second_way_is_where_the_message_says() -> None:
     assert f"\n## {title}\n" in recipes.read_text()
 
 
-def test_one_query_that_can_not_be_divided_is_enough_and_is_named() -> None:
+def test_one_query_that_can_not_be_repartitioned_is_enough_and_is_named() -> None:
     facts = {
         "fits": StateFacts("RocksDB", 4, ("dedupe",)),
         "limit": StateFacts("RocksDB", 4, ("stateStoreSave", "globalLimit")),

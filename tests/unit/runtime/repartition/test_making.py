@@ -147,7 +147,7 @@ def test_state_that_is_not_the_same_makes_no_lineage(world: World, after: Conten
         left_to_fill(world.scene.repository(), 2)
 
 
-def test_rows_that_are_not_where_their_hash_says_are_not_divided_further(world: World) -> None:
+def test_rows_that_are_not_where_their_hash_says_are_not_repartitioned_further(world: World) -> None:
     world.before = contents(7, misplaced=1)
     with pytest.raises(RepartitionError) as caught:
         world.make()
@@ -337,7 +337,7 @@ def test_a_pod_that_dies_at_any_call_leaves_the_old_lineage_whole_and_the_next_o
 
 
 @pytest.mark.parametrize("of_lineage", [1, 2])
-def test_a_pod_removes_what_the_one_before_it_has_left_with_a_mark_and_never_what_it_divides(
+def test_a_pod_removes_what_the_one_before_it_has_left_with_a_mark_and_never_what_it_repartitions(
     world: World, of_lineage: int
 ) -> None:
     world.make()

@@ -65,7 +65,7 @@ def test_the_parent_is_the_newest_of_the_lineage() -> None:
     assert catalog.begin(known, "c", dataclasses.replace(WANTED, lineage=2)).snapshots["c"].parent == ""
 
 
-def test_the_first_of_a_lineage_has_what_that_began_with_for_its_parent() -> None:
+def test_the_first_of_a_lineage_has_what_that_started_from_for_its_parent() -> None:
     known = ready(ready(Catalog(), "a"), "b")
     wanted = dataclasses.replace(WANTED, lineage=2, parent="a")
     first = complete(known, "c", wanted)
@@ -133,7 +133,7 @@ def test_a_name_that_was_condemned_is_not_used_again() -> None:
     assert catalog.reserve(catalog.begin(known, "b", WANTED), "b", {"1.sst": 10})[1] == {"1.sst": "1.sst.b"}
 
 
-def test_a_snapshot_keeps_what_it_was_begun_with() -> None:
+def test_a_snapshot_keeps_what_it_was_started_from() -> None:
     wanted = dataclasses.replace(WANTED, manual=True, holders=frozenset({"upgrade"}), lineage=7, parent="p")
     known = catalog.begin(Catalog(), "a", wanted)
     known = catalog.finish(known, "a", Snapshot(State.READY, 0, digest="d", queries={"main": 3}, files=4, bytes=5))

@@ -454,7 +454,7 @@ def test_an_exact_batch_goes_before_a_copy_that_is_under_way_and_that_one_goes_o
 # --- disposing ---
 
 
-def test_whoever_does_not_come_back_is_let_go_before_it_is_disposed_of() -> None:
+def test_whoever_does_not_come_back_is_released_before_it_is_disposed_of() -> None:
     service = service_with()
     service.take("a", holders=("fork-u-9",))
     service.attempt()

@@ -52,7 +52,7 @@ def carrier(scene: Scene) -> Carrier:
     return Carrier(config, scene.repository, "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
 
 
-def test_it_begins_with_the_copy_and_writes_nothing_where_the_application_writes(scene: Scene) -> None:
+def test_it_starts_from_the_copy_and_writes_nothing_where_the_application_writes(scene: Scene) -> None:
     before = {key: scene.content(key) for part in ("lineages", "objects") for key in scene.keys(part)}
     rehearse(scene)
     assert {key: scene.content(key) for part in ("lineages", "objects") for key in scene.keys(part)} == before
@@ -67,7 +67,7 @@ def test_it_leaves_nothing_when_it_has_forgotten_itself(scene: Scene) -> None:
     assert scene.keys("") == others
 
 
-def test_another_attempt_begins_with_the_copy_again(scene: Scene) -> None:
+def test_another_attempt_starts_from_the_copy_again(scene: Scene) -> None:
     rehearse(scene)
     places.forget(scene.repository(), COPY)
     rehearse(scene)

@@ -111,7 +111,7 @@ def test_without_orders_it_ends_well() -> None:
     assert carry_out(worker, lambda seconds: None) == EXIT_OK
 
 
-def test_a_hold_of_somebody_who_does_not_come_back_is_let_go() -> None:
+def test_a_hold_of_somebody_who_does_not_come_back_is_released() -> None:
     scene = Scene()
     scene.batches()
     scene.take("a", holders=frozenset(("fork-u-9", "fork-u-8")))

@@ -133,7 +133,7 @@ def test_the_pin_is_held_until_it_is_disposed_of_and_then_nothing_of_it_is_left(
     assert [key for key in scene.keys("") if not key.startswith("lineages/")] == ["snapshots/catalog.json"]
 
 
-def test_a_pin_that_somebody_else_needs_is_let_go_by_the_upgrade_and_stays() -> None:
+def test_a_pin_that_somebody_else_needs_is_released_by_the_upgrade_and_stays() -> None:
     scene = scene_with(3)
     carrier(scene).take(order(scene), lambda progress: None)
     scene.repository().change(lambda it: catalog.hold(it, PIN, "fork-2"))
@@ -141,7 +141,7 @@ def test_a_pin_that_somebody_else_needs_is_let_go_by_the_upgrade_and_stays() -> 
         carrier(scene).dispose(PIN)
 
 
-def test_a_rollback_begins_with_exactly_what_the_version_before_had_committed() -> None:
+def test_a_rollback_starts_from_exactly_what_the_version_before_had_committed() -> None:
     scene = scene_with(3)
     before = without_id(content_of(scene.store(), scene.root(), 2))
     carrier(scene).take(order(scene), lambda progress: None)
@@ -219,7 +219,7 @@ def test_a_rollback_whose_snapshot_is_disposed_of_while_it_is_completed_starts_n
     assert scene.keys("lineages/2/") == []
 
 
-def test_a_rollback_to_a_lineage_that_nobody_filled_begins_with_what_that_was_to_begin_with() -> None:
+def test_a_rollback_to_a_lineage_that_nobody_filled_starts_from_what_that_was_to_start_from() -> None:
     scene = scene_with(3)
     order(scene)
     scene.batches(2)
@@ -253,7 +253,7 @@ def test_a_lineage_that_is_half_filled_is_one_that_nobody_filled() -> None:
     assert commits == ["lineages/3/main/commits/2", "lineages/3/other/commits/0"]
 
 
-def test_a_rollback_to_a_lineage_that_was_filled_begins_with_its_end() -> None:
+def test_a_rollback_to_a_lineage_that_was_filled_starts_from_its_end() -> None:
     scene = scene_with(3)
     order(scene)
     scene.batches(2)

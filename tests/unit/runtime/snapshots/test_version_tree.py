@@ -97,7 +97,7 @@ def test_a_rollback_right_after_another_one_leads_back_to_the_same() -> None:
     assert (take(scene, "tuesday").parent, scene.lineage) == ("monday", 3)
 
 
-def test_a_pin_that_is_completed_late_does_not_follow_what_is_taken_back_with_it() -> None:
+def test_a_pin_that_is_completed_late_does_not_follow_what_is_rolled_back_with_it() -> None:
     scene = Scene()
     take(scene, "monday")
     upgrade_pin.order_of(scene.repository(), PIN, 1, "shop:1", LAYOUT)

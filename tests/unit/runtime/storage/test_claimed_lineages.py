@@ -155,7 +155,7 @@ def test_a_lineage_that_a_repartition_makes_is_opened_only_by_a_launch_that_says
         (opened(2, OPENS_EMPTY), launch(10, 2, OPENS_REPARTITIONED)),
     ],
 )
-def test_a_lineage_that_began_with_something_else_is_not_taken_for_the_one_that_was_asked_for(
+def test_a_lineage_that_started_from_something_else_is_not_taken_for_the_one_that_was_asked_for(
     opening: dict[str, Any], asked: DriverConfig
 ) -> None:
     assert known(claim_of(9, 2, **opening), asked) == Known(9, 2, otherwise=True)
@@ -228,7 +228,7 @@ RUNS_ON = launch(10, 1, expects=EXPECTS_BEGINNING)
     ],
 )
 @pytest.mark.parametrize("others", [{}, {"streams/apps/shop/orders-2/app.json": b"{}"}])
-def test_an_application_that_has_run_or_began_with_a_snapshot_does_not_begin_in_an_empty_place(
+def test_an_application_that_has_run_or_started_from_a_snapshot_does_not_begin_in_an_empty_place(
     asked: DriverConfig, others: dict[str, bytes]
 ) -> None:
     found = fault(dict(others), asked)
@@ -466,7 +466,7 @@ def test_nothing_is_rolled_back_to_the_end_of_an_older_copy() -> None:
 
 
 @pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
-def test_a_rollback_whose_batches_are_settled_begins_with_those_also_on_an_older_copy(settled: str) -> None:
+def test_a_rollback_whose_batches_are_settled_starts_from_those_also_on_an_older_copy(settled: str) -> None:
     assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ROLLED_BACK) is None
     assert (
         fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ROLLED_BACK).reason is Reason.STORAGE_OLDER
@@ -487,7 +487,7 @@ ONCE_MORE = launch(
 FILLED = {f"{ROOT}/lineages/2.json": b'{"snapshot": "up-2"}', f"{ROOT}/lineages/2/main/commits/4": b""}
 
 
-def test_a_rollback_of_what_never_ran_does_not_begin_with_the_end_of_an_older_copy_of_what_ran_before_it() -> None:
+def test_a_rollback_of_what_never_ran_does_not_start_from_the_end_of_an_older_copy_of_what_ran_before_it() -> None:
     assert known(dict(NEWEST), ONCE_MORE) is None
     found = fault(dict(RAN), ONCE_MORE)
     assert found.reason is Reason.STORAGE_OLDER
@@ -499,13 +499,13 @@ def test_a_rollback_of_what_never_ran_does_not_begin_with_the_end_of_an_older_co
 
 
 @pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
-def test_it_begins_with_what_is_settled_and_with_the_lineage_between_if_that_was_filled(settled: str) -> None:
+def test_it_starts_from_what_is_settled_and_from_the_lineage_between_if_that_was_filled(settled: str) -> None:
     assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ONCE_MORE) is None
     assert fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ONCE_MORE).reason is Reason.STORAGE_OLDER
     assert known({**RAN, **FILLED}, ONCE_MORE) is None
 
 
-def test_of_several_rollbacks_that_nobody_ran_the_one_is_compared_that_is_begun_with() -> None:
+def test_of_several_rollbacks_that_nobody_ran_the_one_is_compared_that_is_started_from() -> None:
     earlier = (EarlierPin("up-3", "rollback-up-3", 2), EarlierPin("up-2", "rollback-up-2", 1))
     start = StartFrom(PLACE, "up-4", "rollback-up-4", lineage=3, otherwise=earlier)
     again = dataclasses.replace(
@@ -539,7 +539,7 @@ def test_what_belongs_to_another_application_is_not_called_empty() -> None:
 
 
 @pytest.mark.parametrize("left", ["lineages/3/main/offsets/0", "lineages/3.json", "lineages/3.begin"])
-def test_a_lineage_that_is_to_begin_with_nothing_and_has_something_is_not_begun(left: str) -> None:
+def test_a_lineage_that_is_to_start_from_nothing_and_has_something_is_not_begun(left: str) -> None:
     objects = {**claim_of(9, 2), f"{ROOT}/{left}": b"{}"}
     found = fault(objects, launch(10, 3, OPENS_EMPTY))
     assert found.reason is Reason.LINEAGE_NOT_EMPTY
@@ -553,7 +553,7 @@ def test_what_an_attempt_at_a_repartition_left_is_no_obstacle_and_neither_is_ano
     assert known({**claim_of(9, 2), **others}, launch(10, 3, OPENS_EMPTY)) is None
 
 
-def test_a_lineage_that_began_with_nothing_is_gone_on_with() -> None:
+def test_a_lineage_that_started_from_nothing_is_gone_on_with() -> None:
     objects = {**claim_of(9, 3, **opened(3, OPENS_EMPTY)), f"{ROOT}/lineages/3/main/commits/4": b""}
     assert known(objects, launch(10, 3, OPENS_EMPTY)) is None
 
@@ -584,7 +584,7 @@ def test_nobody_takes_over_what_an_application_of_another_namespace_has_claimed(
     assert fault(objects, launch(1, 1, uid="u-2", adopt=True)).reason is Reason.STORAGE_OWNED
 
 
-def test_a_place_without_anything_is_not_adopted_and_begun_with_nothing_instead() -> None:
+def test_a_place_without_anything_is_not_adopted_and_started_from_nothing_instead() -> None:
     assert fault({}, launch(1, 1, adopt=True)).reason is Reason.NOTHING_TO_ADOPT
     assert known({}, launch(1, 1)) is None
 

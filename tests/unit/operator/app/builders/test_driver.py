@@ -169,7 +169,7 @@ def test_the_configuration_of_a_launch() -> None:
         ({"exportedState": {"uri": "s3://far/exports/a-1/manifest.json"}}, False),
     ],
 )
-def test_who_begins_with_another_ones_snapshot_writes_elsewhere_unless_it_takes_its_place(
+def test_who_starts_from_another_ones_snapshot_writes_elsewhere_unless_it_takes_its_place(
     start: dict[str, Any] | None, apart: bool
 ) -> None:
     fork = app({"startFrom": start} if start else {})

@@ -85,7 +85,7 @@ def test_without_an_attempt_there_is_no_pod() -> None:
 
 
 @pytest.mark.parametrize("stored", ["{", "[]", '{"application.image": 7}'])
-def test_by_a_version_that_can_not_be_read_no_state_is_divided(stored: str) -> None:
+def test_by_a_version_that_can_not_be_read_no_state_is_repartitioned(stored: str) -> None:
     """As a newer operator left it: which Spark wrote the state is not guessed."""
     repartitioning = app()
     assert repartitioning.status.last_stable is not None

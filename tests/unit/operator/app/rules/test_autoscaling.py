@@ -125,7 +125,7 @@ def test_a_new_process_of_the_operator_goes_on_with_the_target_in_the_status() -
     assert of_kind(plan_of(app, reported=2), SetExecutors)[0].instances == 6
 
 
-def test_a_driver_that_is_launched_begins_with_the_target() -> None:
+def test_a_driver_that_is_launched_starts_from_the_target() -> None:
     app = scaled_app(autoscaling=AutoscalingStatus(mode="Active", target=6))
     plan = decide(observe(app), NOW)
     assert of_kind(plan.actions, RecordLaunch)[0].status.autoscaling.target == 6
@@ -135,7 +135,7 @@ def test_a_driver_that_is_launched_begins_with_the_target() -> None:
     assert from_json(DriverConfig, config).executor.instances == 6
 
 
-def test_a_number_to_begin_with_that_is_out_of_bounds_is_not_begun_with() -> None:
+def test_a_number_to_start_from_that_is_out_of_bounds_is_not_started_from() -> None:
     app = app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 3, "executor.instances": 20})
     assert of_kind(plan_of(launched(app, phase=Phase.RUNNING), reported=20), SetExecutors)[0].instances == 3
 
@@ -156,7 +156,7 @@ def test_while_it_is_off_nothing_is_said_of_it() -> None:
     assert write.status.autoscaling is None
 
 
-def test_what_the_status_holds_is_what_the_next_process_begins_with() -> None:
+def test_what_the_status_holds_is_what_the_next_process_starts_from() -> None:
     status = written(plan_of(scaled_app(), advice=advice()))
     past = past_of(status)
     assert (past.target, past.scaled_from, past.packing) == (6, 2, 0.8)

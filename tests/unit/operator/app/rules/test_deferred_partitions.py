@@ -143,7 +143,7 @@ def test_the_number_that_the_version_before_had_is_a_change_back_also_while_anot
     assert upgrade.to_spec_hash == spec_hash(gate)  # so version A with the other number is still to be tried
 
 
-def test_a_version_that_is_being_stopped_for_something_else_is_not_divided_unasked() -> None:
+def test_a_version_that_is_being_stopped_for_something_else_is_not_repartitioned_unasked() -> None:
     stopping = in_four(under_test(UpgradePhase.STOPPING), batch=9)
     newer = asking(stopping, {IMAGE: B, PARTITIONS: 8})
     plan = decide(observe(newer), NOW)
@@ -182,7 +182,7 @@ def test_before_the_first_version_is_stable_the_number_waits_and_nothing_is_stop
     assert (reason, said(plan) in message) == (KEPT, True)
 
 
-def test_once_the_first_version_is_stable_its_state_is_divided_without_another_word() -> None:
+def test_once_the_first_version_is_stable_its_state_is_repartitioned_without_another_word() -> None:
     app = first()
     newer = asking(app, {PARTITIONS: 8})
     learned = status_of(decide(observe(newer, **runs(app, 5)), NOW))

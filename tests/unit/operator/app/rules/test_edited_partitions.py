@@ -141,7 +141,7 @@ def test_while_a_rollback_fills_its_lineage_it_is_named() -> None:
 # --- what takes effect ---
 
 
-def test_of_a_stable_version_it_is_said_that_it_is_copied_stopped_and_divided() -> None:
+def test_of_a_stable_version_it_is_said_that_it_is_copied_stopped_and_repartitioned() -> None:
     app = in_four(old_app(), batch=9)
     message = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8}), **runs(app, 9))).message
     assert "is copied while the previous version runs" in message
@@ -155,14 +155,14 @@ def test_the_same_is_said_while_the_stable_versions_driver_starts() -> None:
     assert "repartitions the state from 4 to 8 partitions" in condition.message
 
 
-def test_of_a_stable_version_that_has_failed_it_is_said_that_its_state_is_divided_before_the_next_start() -> None:
+def test_of_a_stable_version_that_has_failed_it_is_said_that_its_state_is_repartitioned_before_the_next_start() -> None:
     app = in_four(old_app(), batch=9, phase=Phase.FAILED)
     condition = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8}), driver=crashed(app)))
     assert condition.reason == "SpecChanged"
     assert "repartitions the state from 4 to 8 partitions, and the changed spec starts" in condition.message
 
 
-def test_of_a_suspended_application_it_is_said_what_it_begins_with_when_it_goes_on() -> None:
+def test_of_a_suspended_application_it_is_said_what_it_starts_from_when_it_goes_on() -> None:
     app = in_four(stable(launched(app_with({IMAGE: A}), phase=Phase.SUSPENDED)), batch=9)
     condition = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8, "suspend": True})))
     assert (condition.reason, condition.status) == ("Suspended", "True")

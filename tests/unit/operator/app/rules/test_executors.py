@@ -309,7 +309,7 @@ def test_a_driver_that_is_to_stop_gets_no_other_number(phase: UpgradePhase, repo
     assert [action.instances for action in plan.actions if isinstance(action, SetExecutors)] == reported
 
 
-def test_the_new_lineage_is_begun_with_as_many_executors_as_the_old_one_had() -> None:
+def test_the_new_lineage_is_started_with_as_many_executors_as_the_old_one_had() -> None:
     done = RepartitionStatus(partitions=8, previous_partitions=4, result="Completed", epoch=2, lineage=2)
     app = autoscaled(UpgradePhase.STOPPING, epoch=0, lineage=2, repartition=done)
     assert launch_of(decide(observe(app), NOW)).executor.instances == 6

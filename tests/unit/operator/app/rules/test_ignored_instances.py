@@ -131,7 +131,7 @@ def test_each_remedy_ends_it(remedy: dict[str, Any]) -> None:
     assert world.condition is None
 
 
-def test_the_number_that_the_autoscaler_begins_with_is_no_edit() -> None:
+def test_the_number_that_the_autoscaler_starts_from_is_no_edit() -> None:
     for basis, target in ((None, 3), (BEGAN, None), (None, None)):
         world = World(basis, target)
         known = world.app.status.autoscaling
@@ -140,7 +140,7 @@ def test_the_number_that_the_autoscaler_begins_with_is_no_edit() -> None:
         assert world.condition is None
 
 
-def test_off_and_on_again_it_begins_with_the_number_of_now() -> None:
+def test_off_and_on_again_it_starts_from_the_number_of_now() -> None:
     world = World()
     world.edit(autoscaling__mode="Advise")
     world.edit(executor__instances=6)

@@ -193,7 +193,9 @@ def test_a_version_becomes_stable_beside_the_edit_and_then_the_edit_is_refused()
 
 
 @pytest.mark.parametrize(("seconds", "phase"), [(100, UpgradePhase.GATE), (130, UpgradePhase.ROLLING_BACK)])
-def test_what_does_not_start_at_the_gate_is_taken_back_as_without_the_edit(seconds: float, phase: UpgradePhase) -> None:
+def test_what_does_not_start_at_the_gate_is_rolled_back_as_without_the_edit(
+    seconds: float, phase: UpgradePhase
+) -> None:
     new = new_app(UpgradePhase.GATE)
     driver = running_driver(new, running=False, waiting=waiting("ImagePullBackOff"))
     plan = decide(observe(made_invalid(new), driver=driver), NOW - 10 + seconds)
@@ -202,7 +204,7 @@ def test_what_does_not_start_at_the_gate_is_taken_back_as_without_the_edit(secon
 
 
 @pytest.mark.parametrize("seconds", [60, 86400])
-def test_what_fails_beside_the_edit_is_taken_back_as_without_it(seconds: float) -> None:
+def test_what_fails_beside_the_edit_is_rolled_back_as_without_it(seconds: float) -> None:
     new = new_app(UpgradePhase.GATE)
     driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
     plan = decide(observe(made_invalid(new), driver=driver), NOW + seconds)
@@ -225,7 +227,7 @@ def test_the_version_is_in_the_record_from_the_stop_on_and_a_newer_one_takes_its
         ({"rollback_snapshot": None, "mode": UpgradeMode.LAST_STATE}, {"mode": UpgradeMode.LAST_STATE}),
     ],
 )
-def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either(
+def test_what_is_not_rolled_back_by_itself_is_not_for_an_edit_either(
     fields: dict[str, Any], spec: dict[str, Any]
 ) -> None:
     app = of_earlier_operator(new_app(UpgradePhase.GATE, **fields))

@@ -99,7 +99,7 @@ def test_it_goes_on_where_the_storage_says_whatever_there_is_of_the_snapshot_by_
         assert again.expects == EXPECTS_BEGINNING
 
 
-def test_a_fork_that_began_with_an_earlier_snapshot_of_the_name_does_not_take_turns_with_its_storage() -> None:
+def test_a_fork_that_started_from_an_earlier_snapshot_of_the_name_does_not_take_turns_with_its_storage() -> None:
     o = observe(FORK, origin=ORIGIN)
     assert config_of(o).opening == OPENS_FROM_SNAPSHOT
     app = written(o)
@@ -272,7 +272,7 @@ def test_an_edit_to_a_store_without_the_newest_state_is_rolled_back_to_the_one_t
     assert (back.storage.endpoint, back.start_from.storage.endpoint, back.expects) == ("", "", EXPECTS_BEGINNING)
 
 
-def test_an_edit_of_what_never_was_stable_stands_still_until_it_is_taken_back() -> None:
+def test_an_edit_of_what_never_was_stable_stands_still_until_it_is_withdrawn() -> None:
     app = moved(launched(app_with({IMAGE: B})), batch=3)
     app = written(observe(app))
     seen = observe(app, driver=driver_of(app, **ended(Reason.STORAGE_EMPTY)))

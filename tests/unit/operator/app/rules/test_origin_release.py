@@ -44,7 +44,7 @@ def names(o: Observation) -> list[str]:
     return [type(action).__name__ for action in decide(o, NOW).actions]
 
 
-def test_it_lets_go_where_the_snapshot_is_when_nothing_runs_any_more() -> None:
+def test_it_releases_it_where_the_snapshot_is_when_nothing_runs_any_more() -> None:
     assert "CreateOriginRelease" not in names(observe(doomed(), driver=running_driver(doomed())))
     (create,) = [a for a in decide(observe(doomed()), NOW).actions if isinstance(a, CreateOriginRelease)]
     (container,) = create.manifest["spec"]["containers"]
@@ -55,14 +55,14 @@ def test_it_lets_go_where_the_snapshot_is_when_nothing_runs_any_more() -> None:
     assert orders == SnapshotOrders(release=(ReleaseOrder("nightly-1", "fork-u-9"),))
 
 
-def test_it_lets_go_with_what_it_reached_the_snapshot() -> None:
+def test_it_releases_it_with_what_it_reached_the_snapshot() -> None:
     far = msgspec.structs.replace(RECORD, credentials_secret_name="far-keys")
     app = deleted(launched(FORK, start_from=far))
     (create,) = [a for a in decide(observe(app), NOW).actions if isinstance(a, CreateOriginRelease)]
     assert [v["secret"]["secretName"] for v in create.manifest["spec"]["volumes"] if "secret" in v] == ["far-keys"]
 
 
-def test_what_is_its_own_is_not_let_go_of_elsewhere() -> None:
+def test_what_is_its_own_is_not_released_elsewhere() -> None:
     own = msgspec.structs.replace(RECORD, app_uid="u-9")
     plan = decide(observe(deleted(launched(FORK, start_from=own))), NOW)
     assert any(isinstance(action, RemoveFinalizer) for action in plan.actions)

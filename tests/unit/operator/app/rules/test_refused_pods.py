@@ -205,7 +205,7 @@ def test_an_upgrade_says_that_its_pod_is_refused_and_what_follows() -> None:
     assert record(started).message == "The new version was started."
 
 
-def test_an_upgrade_that_is_not_taken_back_says_so_while_its_pod_is_refused() -> None:
+def test_an_upgrade_that_is_not_rolled_back_says_so_while_its_pod_is_refused() -> None:
     plan = decide(refused(observe(at_gate(RollbackPolicy.NEVER))), NOW)
     stays = "spec.upgrade.rollbackPolicy is Never: the new version is not rolled back automatically."
     assert stays in record(plan).message

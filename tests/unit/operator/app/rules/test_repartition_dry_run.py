@@ -141,7 +141,7 @@ def test_one_that_works_already_is_not_ended_for_an_edit_of_what_it_gets() -> No
     assert (plan.reason, acts(plan, do.DeleteRepartition)) == ("UpgradeRepartitioning", False)
 
 
-def test_a_newer_edit_whose_state_can_not_be_divided_takes_no_version_s_place() -> None:
+def test_a_newer_edit_whose_state_can_not_be_repartitioned_takes_no_version_s_place() -> None:
     app = between(UpgradePhase.REPARTITIONING, ATTEMPT)
     newer = edited(app, {IMAGE: B, "state.partitions": 16})
     plan = decide(observe(newer, rejection=UNFIT), NOW)
@@ -151,7 +151,7 @@ def test_a_newer_edit_whose_state_can_not_be_divided_takes_no_version_s_place() 
     assert launch_of(unknown).lineage == 1
 
 
-def test_where_no_state_is_to_be_divided_nothing_of_it_matters() -> None:
+def test_where_no_state_is_to_be_repartitioned_nothing_of_it_matters() -> None:
     for app in (edited(in_four(old_app()), {IMAGE: B, **TINY}), edited(old_app(), {IMAGE: B, **EIGHT, **TINY})):
         plan = decide(observe(app, rejection=UNFIT, **runs(old_app())), NOW)
         assert record(plan).phase is UpgradePhase.COPYING

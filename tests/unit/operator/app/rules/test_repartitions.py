@@ -136,7 +136,7 @@ def test_another_number_of_partitions_is_an_upgrade_that_copies_first_whatever_i
     assert upgrade.rollback_snapshot is not None
 
 
-def test_a_state_that_is_given_up_is_not_divided() -> None:
+def test_a_state_that_is_given_up_is_not_repartitioned() -> None:
     app = edited(in_four(old_app()), {**EIGHT, "upgrade.mode": "Stateless"})
     assert record(decide(observe(app, **runs(old_app())), NOW)).repartition is None
 
@@ -150,7 +150,7 @@ def test_a_state_that_is_given_up_is_not_divided() -> None:
         (IN_FOUR, "4.1.2", "SparkTooOld"),
     ],
 )
-def test_what_can_not_be_divided_is_refused_while_the_old_version_runs(
+def test_what_can_not_be_repartitioned_is_refused_while_the_old_version_runs(
     state: StateFacts, spark: str, reason: str
 ) -> None:
     plan = copied(old_app(), state, spark)
@@ -195,7 +195,9 @@ def test_a_copy_is_waited_for_unless_its_driver_has_another_key_and_never_takes_
         assert "another key" in record(plan).message
 
 
-def test_state_in_other_partitions_than_its_stable_version_asks_for_is_not_divided_because_of_another_image() -> None:
+def test_state_in_other_partitions_than_its_stable_version_asks_for_is_not_repartitioned_because_of_another_image() -> (
+    None
+):
     kept = in_four(stable(launched(app_with(EIGHT), phase=Phase.RUNNING)), batch=9)
     app = edited(kept, {**EIGHT, "application.image": "shop/orders:2", "restartNonce": 1})
     upgrade = record(decide(observe(app, **runs(kept)), NOW))
@@ -258,7 +260,7 @@ def test_nothing_is_launched_while_the_pod_works() -> None:
     assert POD in condition(plan, "Reconciling").message
 
 
-def test_the_phase_says_that_state_is_divided_from_when_the_driver_is_gone_until_the_next_one_is_made() -> None:
+def test_the_phase_says_that_state_is_repartitioned_from_when_the_driver_is_gone_until_the_next_one_is_made() -> None:
     stopped, app = between(UpgradePhase.STOPPING), repartitioning()
     assert [status_of(decide(o, NOW)).phase for o in (observe(stopped), observe(app, repartitions=(pod_of(app),)))] == [
         Phase.REPARTITIONING,

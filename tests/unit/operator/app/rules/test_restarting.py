@@ -280,7 +280,7 @@ def test_a_stop_that_an_edit_asked_for_is_not_counted() -> None:
 
 @pytest.mark.parametrize("wish", [{"suspend": True}, {"application.args": ["--new"]}])
 @pytest.mark.parametrize("seen_ending", [True, False])
-def test_a_stop_whose_wish_was_taken_back_is_not_counted_nor_is_the_launch_after_it(
+def test_a_stop_whose_wish_was_withdrawn_is_not_counted_nor_is_the_launch_after_it(
     wish: dict[str, Any], seen_ending: bool
 ) -> None:
     started = DriverStatus(pod_name="orders-driver", start_time=time_from_seconds(NOW - 50))

@@ -61,7 +61,7 @@ def version(image: str, epoch: int) -> StreamingApp:
     return launched(app_with({IMAGE: image}), epoch)
 
 
-def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_pin() -> None:
+def test_the_last_stable_version_goes_on_in_a_new_lineage_that_starts_from_the_pin() -> None:
     plan = decide(observe(rolling_back()), NOW)
     config = launch_of(plan)
     assert (config.executor.image, config.epoch, config.lineage, config.pin) == (A, 3, 2, None)
@@ -85,7 +85,7 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
         ({"batches": (SnapshotBatch(name="main", batch_id=9),), "lost_message": "gone"}, (), None),
     ],
 )
-def test_the_last_batch_that_is_shown_is_the_pins_and_not_what_the_version_that_is_taken_back_has_done(
+def test_the_last_batch_that_is_shown_is_the_pins_and_not_what_the_version_that_is_rolled_back_has_done(
     known: dict[str, Any], queries: tuple[str, ...], batch: int | None
 ) -> None:
     app = rolling_back(rollback_snapshot=RollbackSnapshot(id=PIN, lineage=1, **known), queries=queries)
@@ -124,9 +124,7 @@ def test_a_launch_that_came_to_nothing_is_followed_by_one_in_the_same_lineage_wi
     assert config.start_from == launch_of(first).start_from
 
 
-def test_a_pin_that_could_not_be_begun_with_is_tried_again_when_somebody_removes_the_driver_as_the_condition_says() -> (
-    None
-):
+def test_a_pin_that_could_not_be_started_from_is_tried_again_when_somebody_removes_the_driver() -> None:
     launch = decide(observe(rolling_back()), NOW)
     back = msgspec.structs.replace(rolling_back(), status=status_of(launch))
     old = msgspec.structs.replace(version(A, 3), metadata=back.metadata)
@@ -179,7 +177,7 @@ def test_it_is_not_over_before(seen: str) -> None:
     assert record(plan).phase is UpgradePhase.ROLLING_BACK
 
 
-def test_a_spec_that_was_taken_back_is_not_tried_again_whatever_happens_to_the_driver() -> None:
+def test_a_spec_that_was_rolled_back_is_not_tried_again_whatever_happens_to_the_driver() -> None:
     app = rolling_back(epoch=3, phase=UpgradePhase.ROLLED_BACK)
     left = decide(observe(app, **runs(version(A, 3))), NOW)
     assert not acts(left, do.DeleteDriver, do.CreateDriver)
@@ -232,7 +230,7 @@ def version_under_test_failed(app: StreamingApp) -> StreamingApp:
     return msgspec.structs.replace(app, status=status_of(plan))
 
 
-def test_where_nothing_was_seen_to_run_in_a_rollbacks_lineage_the_next_one_knows_what_that_was_to_begin_with() -> None:
+def test_where_nothing_was_seen_to_run_in_a_rollbacks_lineage_the_next_one_knows_what_that_was_to_start_from() -> None:
     launched_back = decide(observe(rolling_back()), NOW)
     start = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back))).start_from
     assert start is not None
@@ -252,7 +250,7 @@ def test_the_next_rollback_also_knows_which_batches_an_older_copy_of_that_lacks(
     assert config.expects_otherwise == ({"main": 41, "side": 7},)
 
 
-def test_where_something_did_the_next_rollback_begins_with_its_end_and_nothing_else() -> None:
+def test_where_something_did_the_next_rollback_starts_from_its_end_and_nothing_else() -> None:
     launched_back = decide(observe(rolling_back()), NOW)
     back = msgspec.structs.replace(rolling_back(), status=status_of(launched_back))
     ran = decide(observe(back, **runs(version(A, 3), 0)), NOW)
@@ -262,7 +260,7 @@ def test_where_something_did_the_next_rollback_begins_with_its_end_and_nothing_e
     assert (start.snapshot, start.lineage, start.otherwise, config.expects_otherwise) == ("up-u1-3-2", 2, (), ())
 
 
-def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_upgrade_after_it() -> None:
+def test_what_a_rollback_may_have_to_start_from_is_not_disposed_of_before_the_upgrade_after_it() -> None:
     launched_back = decide(observe(rolling_back()), NOW)
     anew = {IMAGE: C, "upgrade.mode": "Stateless"}  # its driver runs in a lineage of its own, and fills no other
     app = app_with(anew, annotations={"tidegate.dev/abandon-state": "2"}, status=status_of(launched_back))
@@ -374,7 +372,7 @@ def test_an_upgrade_that_is_refused_at_once_leaves_the_way_back_of_the_one_befor
     assert record(over).phase is UpgradePhase.ROLLED_BACK
 
 
-def test_so_it_does_when_the_edit_that_was_refused_is_taken_back() -> None:
+def test_so_it_does_when_the_edit_that_was_refused_is_withdrawn() -> None:
     refused = refused_at_once()
     plan = decide(observe(edited(refused, {IMAGE: B}), **runs(version(B, 2))), NOW)
     assert record(plan).phase is UpgradePhase.WITHDRAWN
@@ -477,7 +475,7 @@ def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: Upgr
     assert gave_up.status == "False"
 
 
-def test_a_version_that_was_started_again_since_is_not_tried_again_when_it_is_taken_back_by_hand() -> None:
+def test_a_version_that_was_started_again_since_is_not_tried_again_when_it_is_rolled_back_by_hand() -> None:
     done = in_phase(UpgradePhase.COMPLETED)
     again = app_with({IMAGE: B, "restartNonce": 1}, status=done.status)
     again = msgspec.structs.replace(
@@ -519,7 +517,7 @@ def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() 
     assert record(plan).phase is UpgradePhase.COMPLETED
 
 
-def test_a_stateless_upgrade_is_taken_back_to_the_lineage_that_was_given_up() -> None:
+def test_a_stateless_upgrade_is_rolled_back_to_the_lineage_that_was_given_up() -> None:
     app = launched(app_with({IMAGE: B}), 2, lineage=2)
     new = upgrading(app, version(A, 1), UpgradePhase.GATE, mode=UpgradeMode.STATELESS, lineage=2)
     driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1))
@@ -540,7 +538,7 @@ def test_the_driver_of_another_application_of_the_name_says_nothing_about_a_vers
     assert record(plan).phase is UpgradePhase.GATE
 
 
-def test_a_begin_with_nothing_by_the_number_alone_stays_one_under_test_when_the_mode_is_set_back() -> None:
+def test_a_start_from_nothing_by_the_number_alone_stays_one_under_test_when_the_mode_is_set_back() -> None:
     old = old_app()
     app = launched(app_with({IMAGE: A, "restartNonce": 7}), 2, phase=Phase.RUNNING, lineage=2)
     tested = upgrading(app, old, UpgradePhase.GATE, mode=UpgradeMode.STATELESS, lineage=2)

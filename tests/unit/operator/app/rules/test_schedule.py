@@ -77,7 +77,7 @@ def test_it_waits_for_a_launch_and_not_for_an_agent_that_does_not_take_another_n
     assert not any(isinstance(action, CreateSnapshot) for action in decide(observe(running), NOW).actions)
 
 
-def test_a_new_schedule_begins_with_its_next_time() -> None:
+def test_a_new_schedule_starts_at_its_next_time() -> None:
     o = observe(launched(app_with({"snapshots": HOURLY}), phase=Phase.RUNNING))
     check = evaluate_schedule(o, NOW + 60)
     assert (check.actions, check.wake_after) == ((), HOUR - 60)

@@ -61,7 +61,7 @@ def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
     assert decide(o, NOW).reason == "SnapshotUnreadable"
 
 
-def test_an_application_that_begins_with_an_export_waits_for_nothing_and_its_driver_is_told() -> None:
+def test_an_application_that_starts_from_an_export_waits_for_nothing_and_its_driver_is_told() -> None:
     uri = "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json"
     o = observe(app_with({"startFrom": {"exportedState": {"uri": uri}}}))
     found = config_of(o)
@@ -107,7 +107,7 @@ def test_the_first_launch_waits_for_the_snapshot(origin: Any, condition: str, re
 
 
 @pytest.mark.parametrize("origin", [ORIGIN, kept_for_forks()], ids=["ready", "deleted and kept for forks"])
-def test_the_first_launch_records_what_it_begins_with_and_tells_the_driver(origin: StreamSnapshot) -> None:
+def test_the_first_launch_records_what_it_starts_from_and_tells_the_driver(origin: StreamSnapshot) -> None:
     o = observe(NEW_FORK, origin=origin)
     (record,) = [action for action in decide(o, NOW).actions if isinstance(action, RecordLaunch)]
     assert (record.status.lineage, record.status.start_from) == (1, RECORD)
@@ -141,7 +141,7 @@ def test_offsets_that_say_nothing_keep_the_application_from_being_launched(offse
     assert not [action for action in plan.actions if isinstance(action, RecordLaunch)]
 
 
-def test_every_later_launch_begins_with_the_same_even_if_its_resource_is_gone() -> None:
+def test_every_later_launch_starts_from_the_same_even_if_its_resource_is_gone() -> None:
     app = launched(FORK, start_from=RECORD)
     reported = config_of(observe(app, origin=None)).start_from
     assert reported is not None
@@ -150,7 +150,7 @@ def test_every_later_launch_begins_with_the_same_even_if_its_resource_is_gone() 
     assert config_of(observe(app, origin=another)).start_from == reported
 
 
-def test_an_application_that_begins_with_nothing_is_told_nothing() -> None:
+def test_an_application_that_starts_from_nothing_is_told_nothing() -> None:
     assert config_of(observe(app_with())).start_from is None
 
 
@@ -184,7 +184,7 @@ def test_the_status_names_the_newest_snapshot() -> None:
     )
 
 
-def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_begins_with_it() -> None:
+def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_starts_from_it() -> None:
     assert ORIGIN.status.storage is not None
     storage = msgspec.structs.replace(ORIGIN.status.storage, credentials_secret_name="far-keys")
     imported = msgspec.structs.replace(
@@ -285,7 +285,7 @@ def test_a_forks_number_that_nobody_changed_does_not_wait_for_anything(change: d
     assert (upgrade.to_spec_hash, upgrade.repartition) == (spec_hash(newer), None)
 
 
-def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_divided_after_all() -> None:
+def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_repartitioned_after_all() -> None:
     plan = decide(observe(fork_on(200)), NOW)
     (events,) = [
         each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"
@@ -294,7 +294,7 @@ def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_di
     assert "set the field to 200, and to 4 when the application is stable" in events.message
 
 
-def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:
+def test_a_fork_is_repartitioned_by_the_two_edits_that_its_event_names() -> None:
     same = upgraded(fork_on(200, {"state.partitions": 200}), fork_on(200))
     back = msgspec.structs.replace(fork_on(200), status=same.status)
     upgrade = status_of(decide(observe(back, **running(same, 200)), NOW)).upgrade

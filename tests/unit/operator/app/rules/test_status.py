@@ -189,7 +189,7 @@ def test_batches_of_another_lineage_do_not_count() -> None:
     assert (status.lineage, status.batch) == (2, None)
 
 
-def test_a_lineage_that_begins_with_nothing_has_no_batch_to_show() -> None:
+def test_a_lineage_that_starts_from_nothing_has_no_batch_to_show() -> None:
     app = knowing(318, lineage=1)
     fresh = upgrading(app, app_with({"application.image": "shop/orders:0"}), UpgradePhase.STOPPING, lineage=2)
     status = status_of(decide(observe(fresh), NOW))

@@ -106,7 +106,7 @@ def test_a_record_of_an_upgrade_that_is_over_stays() -> None:
     assert status_of(decide(seen, NOW)).upgrade == app.status.upgrade
 
 
-def test_a_lineage_that_began_with_something_else_is_gone_on_with_and_the_order_for_it_is_void() -> None:
+def test_a_lineage_that_started_from_something_else_is_gone_on_with_and_the_order_for_it_is_void() -> None:
     app = with_status(launched(app_with(), epoch=10, lineage=3), start_from=BEGAN)
     assert launch_of(app).opening == OPENS_FROM_SNAPSHOT
     reported = fenced(adopt_epoch=9, adopt_lineage=3, adopt_opening=True)

@@ -107,7 +107,7 @@ def test_the_status_never_holds_more_of_what_is_to_be_disposed_of_than_the_api_s
 ENOUGH = QueryReport("a", committed=5)
 
 
-def test_a_query_that_failed_keeps_the_gate_open_and_when_the_driver_fails_for_it_the_version_is_taken_back() -> None:
+def test_a_query_that_failed_keeps_the_gate_open_and_when_the_driver_fails_for_it_the_version_is_rolled_back() -> None:
     new = under_test()
     failed = QueryReport("b", active=False, failed=True)
     plan = decide(observe(new, **runs_with(new, ENOUGH, failed)), NOW)
@@ -148,7 +148,7 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped(phase: UpgradePh
     assert "Query 'b' of the previous version was not started, and counts as dropped." in record(plan).message
 
 
-def test_a_version_without_input_that_dropped_a_query_is_neither_taken_back_nor_under_way_for_ever() -> None:
+def test_a_version_without_input_that_dropped_a_query_is_neither_rolled_back_nor_under_way_for_ever() -> None:
     new = under_test(queries=("a", "b"))
     seen = runs_with(new, QueryReport("a", committed=1))
     before = decide(observe(new, **seen), NOW + 600)
@@ -199,7 +199,7 @@ def test_what_takes_a_version_back_is_its_own_failure(driver: Failing, is_failur
         assert "UpgradeRollingBack" in events(plan)
 
 
-def test_of_a_version_that_is_taken_back_nobody_says_that_its_driver_starts_again() -> None:
+def test_of_a_version_that_is_rolled_back_nobody_says_that_its_driver_starts_again() -> None:
     new = under_test()
     driver = driver_of(new, ended=ended_with(Reason.LINEAGE_NOT_EMPTY, 0), phase="Succeeded")
     taken_back = record(decide(observe(new, driver=driver), NOW))
@@ -210,7 +210,7 @@ def test_of_a_version_that_is_taken_back_nobody_says_that_its_driver_starts_agai
 
 
 @pytest.mark.parametrize("how", ["no image for long", "not in time", "no pod in time"])
-def test_a_version_that_does_not_come_up_in_time_is_taken_back(how: str) -> None:
+def test_a_version_that_does_not_come_up_in_time_is_rolled_back(how: str) -> None:
     new = under_test()
     driver = driver_of(new, waiting=waiting("ErrImagePull")) if how == "no image for long" else driver_of(new)
     seen = {} if how == "no pod in time" else {"driver": driver}
@@ -219,7 +219,7 @@ def test_a_version_that_does_not_come_up_in_time_is_taken_back(how: str) -> None
     assert record(plan).reason == ("ImagePullFailed" if how == "no image for long" else "UpgradeTimeout")
 
 
-def test_what_a_version_reported_until_its_time_was_over_is_why_it_is_taken_back() -> None:
+def test_what_a_version_reported_until_its_time_was_over_is_why_it_is_rolled_back() -> None:
     new = under_test()
     fault = Fault(Reason.SCRIPT_UNSUPPORTED, "A child process runs queries.")
     driver = running_driver(new)
@@ -423,7 +423,7 @@ KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("change", "fields", "message"), KEPT.values(), ids=KEPT.keys())
-def test_when_a_version_that_failed_is_not_taken_back(
+def test_when_a_version_that_failed_is_not_rolled_back(
     change: dict[str, Any], fields: dict[str, Any], message: str
 ) -> None:
     new = under_test(change=change, **fields)
@@ -441,7 +441,7 @@ def test_a_version_that_was_given_up_on_and_comes_round_is_stable_after_all() ->
 
 
 @pytest.mark.parametrize(("committed", "phase"), [(0, UpgradePhase.ROLLING_BACK), (1, UpgradePhase.FAILED)])
-def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing(
+def test_without_a_pin_a_version_is_rolled_back_if_it_certainly_committed_nothing(
     committed: int, phase: UpgradePhase
 ) -> None:
     new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
@@ -464,14 +464,14 @@ def after_its_first_failure(restarts: int, running: bool, second: int | None) ->
     return record(decide(observe(new, **{**world, "driver": driver}), NOW)).phase
 
 
-def test_what_a_second_process_may_have_committed_is_not_taken_back_without_a_pin() -> None:
+def test_what_a_second_process_may_have_committed_is_not_rolled_back_without_a_pin() -> None:
     assert after_its_first_failure(restarts=0, running=False, second=None) is UpgradePhase.ROLLING_BACK
     assert after_its_first_failure(restarts=1, running=True, second=0) is UpgradePhase.ROLLING_BACK
     assert after_its_first_failure(restarts=1, running=True, second=1) is UpgradePhase.FAILED
     assert after_its_first_failure(restarts=1, running=False, second=None) is UpgradePhase.FAILED
 
 
-def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_what_it_can_be_taken_back_to() -> None:
+def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_what_it_can_be_rolled_back_to() -> None:
     new = under_test()
     invalid = edited(new, {IMAGE: C, "sparkConf": {"spark.driver.memory": "64g"}})
     plan = decide(observe(invalid, **runs(new, 1)), NOW)

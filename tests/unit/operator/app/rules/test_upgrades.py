@@ -400,7 +400,7 @@ def test_spark_keeps_more_batches_than_the_gate_needs_while_it_is_open(
     assert launch_of(decide(observe(under_test(UpgradePhase.STOPPING, change)), NOW)).min_batches_to_retain == expected
 
 
-def test_a_stateless_upgrade_begins_with_nothing_in_a_new_lineage_and_the_old_one_stays_as_it_is() -> None:
+def test_a_stateless_upgrade_starts_from_nothing_in_a_new_lineage_and_the_old_one_stays_as_it_is() -> None:
     new = under_test(UpgradePhase.STOPPING, mode=UpgradeMode.STATELESS, lineage=2)
     plan = decide(observe(new), NOW)
     config = launch_of(plan)

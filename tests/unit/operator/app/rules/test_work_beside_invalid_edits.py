@@ -144,7 +144,7 @@ def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
 
 @pytest.mark.parametrize("seconds", [600, 86400])
 @pytest.mark.parametrize("edit", [True, False])
-def test_a_process_that_ran_is_not_taken_back_because_it_is_started_again_slowly(seconds: float, edit: bool) -> None:
+def test_a_process_that_ran_is_not_rolled_back_because_it_is_started_again_slowly(seconds: float, edit: bool) -> None:
     new = at_gate(idle_start_time=LONG_AGO)
     end = ended_with(Reason.STOPPED, 143)
     driver = running_driver(new, running=False, restarts=1, ended=end, waiting=waiting("ErrImagePull"))

@@ -124,7 +124,7 @@ def test_two_processes_do_not_write_over_each_other() -> None:
     assert (other.received, other.ended) == (1, {"Done": 1})
 
 
-def test_too_many_are_let_go_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_are_released_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(books, "MOST_OPEN", 2)
     monkeypatch.setattr(books, "MOST_UNSENT", 1)
     buckets = Buckets()
@@ -136,7 +136,7 @@ def test_too_many_are_let_go_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -
     assert [it.entry.sequence for it in store.ready] == [3]
 
 
-def test_what_the_cluster_has_a_part_in_is_told_of_with_its_payload_and_not_let_go(
+def test_what_the_cluster_has_a_part_in_is_told_of_with_its_payload_and_not_released(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(books, "MOST_OPEN", 0)
