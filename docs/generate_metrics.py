@@ -66,32 +66,32 @@ class Described:
 
 def exercised_operator() -> CollectorRegistry:
     """Return an operator's registry in which every metric has a sample."""
-    figures, app = OperatorMetrics(), ("shop", "orders")
-    figures.count_request("GET", "200", 0.1)
-    figures.count_reconcile("done", 0.1)
-    figures.count_action("CreateDriver")
-    figures.count_poll("answered")
-    figures.count_event("pods")
-    figures.observe_queue_latency(0.1)
-    figures.show_leader(True)
-    figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
-    figures.count_restarts(app, [Restart("SpecChanged", 1)])
+    metrics, app = OperatorMetrics(), ("shop", "orders")
+    metrics.count_request("GET", "200", 0.1)
+    metrics.count_reconcile("done", 0.1)
+    metrics.count_action("CreateDriver")
+    metrics.count_poll("answered")
+    metrics.count_event("pods")
+    metrics.observe_queue_latency(0.1)
+    metrics.show_leader(True)
+    metrics.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
+    metrics.count_restarts(app, [Restart("SpecChanged", 1)])
     rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
-    figures.upgrades.show(app, rolling_back, rolled_back)
-    figures.rehearsals.show(app, rolling_back, _upgrade(UpgradePhase.REFUSED, rehearsed=True))
-    figures.repartitions.show(app, rolling_back, _divided())
-    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
-    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
-    figures.snapshots.count_expired(app)
-    figures.snapshots.count_verified(app, "whole")
-    figures.snapshots.count_exported(app, complete=True)
-    figures.snapshots.count_taken_by_pod(app, 1.0, copied=1, shared=1)
+    metrics.upgrades.show(app, rolling_back, rolled_back)
+    metrics.rehearsals.show(app, rolling_back, _upgrade(UpgradePhase.REFUSED, rehearsed=True))
+    metrics.repartitions.show(app, rolling_back, _repartitioned())
+    metrics.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
+    metrics.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
+    metrics.snapshots.count_expired(app)
+    metrics.snapshots.count_verified(app, "whole")
+    metrics.snapshots.count_exported(app, complete=True)
+    metrics.snapshots.count_taken_by_pod(app, 1.0, copied=1, shared=1)
     sent = _message(None)
     for phase in (MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED):
-        figures.control.count(sent, _message(phase))
-        figures.control.show(app, {phase.value: 1})
-    figures.autoscaling.show(app, _advice())
-    return figures.registry
+        metrics.control.count(sent, _message(phase))
+        metrics.control.show(app, {phase.value: 1})
+    metrics.autoscaling.show(app, _advice())
+    return metrics.registry
 
 
 def _advice() -> Advice:
@@ -110,7 +110,7 @@ def _message(phase: MessagePhase | None) -> ControlMessage:
     )
 
 
-def _divided() -> StreamingAppStatus:
+def _repartitioned() -> StreamingAppStatus:
     time = datetime.datetime.fromtimestamp(0, datetime.UTC)
     found = _upgrade(UpgradePhase.STOPPING)
     assert found.upgrade is not None
@@ -152,9 +152,9 @@ def exercised_agent() -> CollectorRegistry:
     config = DriverConfig("orders", "shop", "uid", 1, 1, "orders-driver", "local:///main.py", storage, executor)
     progress = Progress(config)
     registry = build_registry(config, progress)
-    figures = SnapshotMetrics(config)
-    figures.newest(1.0)
-    registry.register(figures)
+    snapshots = SnapshotMetrics(config)
+    snapshots.newest(1.0)
+    registry.register(snapshots)
     report = ChannelReport("Kafka", connected=True, received=1, ended={"Done": 1}, waiting=0)
     registry.register(ChannelMetrics(config, lambda: report))
     progress.query_started("main")

@@ -171,12 +171,12 @@ class FlightsDemo:
             stack.enter_context(Repeatedly(predictions.check, 0.0))
             yield predictions
 
-    def _send(self, begin: int, end: int, happenings: Mapping[float, Callable[[], None]]) -> None:
+    def _send(self, begin: int, end: int, actions: Mapping[float, Callable[[], None]]) -> None:
         """Send some of the records; do something when such a share of them is confirmed."""
         part = self._records[begin:end]
         rate = min(self._rate, len(part) / PART_SECONDS)
         title = f"{part[0].time:%d %B} to {part[-1].time:%d %B}: {len(part):,} records at {rate:,.0f} a second"
-        due = [Once(action, at=int(share * len(part))) for share, action in happenings.items()]
+        due = [Once(action, at=int(share * len(part))) for share, action in actions.items()]
         remedy = "is the broker up? make kafka-up; then make flights again"
         with self._narrator.step(title, remedy, moving=False), self._narrator.bar("records", len(part)) as show:
 

@@ -45,7 +45,7 @@ class Use:
     time: float
     """Seconds since the epoch."""
     batch: int
-    told: Mapping[str, Any]
+    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def in_force(uses: Iterable[Use], key: str, last: int) -> dict[int, InForce]:
     batches: dict[int, tuple[float, int]] = {}
     for use in uses:
         time, _ = batches.get(use.batch, (0.0, 0))
-        batches[use.batch] = max(time, use.time), int(use.told.get(key, 0))
+        batches[use.batch] = max(time, use.time), int(use.settings.get(key, 0))
     found: dict[int, InForce] = {}
     seen = 0
     for batch, (time, number) in sorted(batches.items()):

@@ -120,9 +120,9 @@ class Stage:
 
         wait_for(f"the upgrade to be {expected}", ended, GENEROUS, 1)
         if self.pattern.next_reason:
-            self.take_back(list(self.pattern.arguments(self.values)))
+            self.revert(list(self.pattern.arguments(self.values)))
 
-    def take_back(self, args: list[str]) -> None:
+    def revert(self, args: list[str]) -> None:
         """Read why the next version was rolled back, and have the specification say again what runs."""
 
         def named() -> bool:

@@ -178,7 +178,7 @@ def faulty(world: World, request: pytest.FixtureRequest) -> Iterator[Faulty]:
     try:
         for fault in made.faults:
             world.kubectl.apply(fault.build(world))
-        wait_for("each fault to be named", partial(noted.look, world, NAMESPACE), timeout=600, interval=1)
+        wait_for("each fault to be named", partial(noted.check, world, NAMESPACE), timeout=600, interval=1)
         yield made
     finally:
         if world.environment.own:

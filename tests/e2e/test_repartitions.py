@@ -47,7 +47,7 @@ def another_number(app: Tally) -> int:
     return 8 if app.status()["statePartitions"] != 8 else 4
 
 
-def divide(app: Tally, partitions: int) -> int:
+def repartition(app: Tally, partitions: int) -> int:
     """Have its state repartitioned, also if that was asked for before and refused; return the number before that."""
     before = app.upgrade_number()
     spec = app.world.get_app(app.name, NAMESPACE)["spec"]
@@ -133,7 +133,7 @@ def test_state_is_repartitioned_while_data_flow_though_operators_and_the_reparti
     """Nobody sees the pod go; the application starts in the lineage that the next pod makes."""
     lineage = numbers.status()["lineage"]
     with Watch(world.kubectl, "pods", NAMESPACE, selector=POD) as pods:
-        before = divide(numbers, 8)
+        before = repartition(numbers, 8)
         pods.until("a repartition pod that runs", partial(another_that_runs, set()), GENEROUS)
         # It has Python and a JVM to start and state to read.
         assert kill_operators_and_the_pod(numbers)
@@ -148,7 +148,7 @@ def test_state_is_repartitioned_while_data_flow_though_operators_and_the_reparti
 def test_state_goes_to_eight_partitions_and_to_three_while_data_flow(numbers: Tally) -> None:
     for partitions in (another_number(numbers), 3):
         lineage = numbers.status()["lineage"]
-        found = numbers.await_upgrade("Completed", divide(numbers, partitions))
+        found = numbers.await_upgrade("Completed", repartition(numbers, partitions))
         assert (found["lineage"], found["statePartitions"]) == (lineage + 1, partitions)
         assert found["upgrade"]["repartition"]["rows"] == 10
     numbers.await_all_tallied()
@@ -164,7 +164,7 @@ def test_the_driver_is_killed_and_the_outcome_is_the_old_lineage_or_the_new_one(
 ) -> None:
     partitions = another_number(numbers)
     with Watch(world.kubectl, "sapp", NAMESPACE, name=numbers.name) as versions:
-        before = divide(numbers, partitions)
+        before = repartition(numbers, partitions)
 
         def is_so_far(version: dict[str, Any]) -> bool:
             upgrade = upgrade_of(version)
@@ -188,7 +188,7 @@ def test_operators_are_killed_in_every_phase_and_the_state_is_repartitioned_all_
 ) -> None:
     missing, partitions = ["Copying", "Stopping", "Repartitioning", "Gate"], another_number(numbers)
     with Watch(world.kubectl, "sapp", NAMESPACE, name=numbers.name) as versions:
-        before = divide(numbers, partitions)
+        before = repartition(numbers, partitions)
 
         def has_met_all(version: dict[str, Any]) -> bool:
             upgrade = upgrade_of(version)
@@ -241,7 +241,7 @@ def test_repartition_pods_are_killed_and_the_outcome_is_the_old_lineage_or_the_n
 ) -> None:
     partitions, known = another_number(numbers), set[str]()
     with Watch(world.kubectl, "pods", NAMESPACE, selector=POD) as pods:
-        before = divide(numbers, partitions)
+        before = repartition(numbers, partitions)
         for step in steps:
             pod = pods.until(f"another pod, to be killed when {step}", partial(another_that_runs, known), GENEROUS)
             if LOG[step]:
@@ -264,7 +264,7 @@ def test_an_aggregation_without_a_key_is_refused_before_anything_is_stopped(worl
     world.kubectl.apply(world.app(totals.name, NAMESPACE, main="script:totalling.py", spec=SPEC))
     totals.await_stable()
     epoch = totals.status()["epoch"]
-    found = totals.await_upgrade("Refused", divide(totals, 8))
+    found = totals.await_upgrade("Refused", repartition(totals, 8))
     assert (found["upgrade"]["reason"], found["epoch"], found["phase"]) == ("StateInOnePlace", epoch, "Running")
     (stalled,) = [each for each in found["conditions"] if each["type"] == "Stalled"]
     assert (stalled["status"], stalled["reason"]) == ("True", "UpgradeRefused")
@@ -278,7 +278,7 @@ def test_the_status_is_removed_after_a_repartition_and_the_application_goes_on_i
 ) -> None:
     """The storage knows lineage and epoch, whether a driver runs that tells them, or the next one finds them."""
     partitions = another_number(numbers)
-    found = numbers.await_upgrade("Completed", divide(numbers, partitions))
+    found = numbers.await_upgrade("Completed", repartition(numbers, partitions))
     numbers.await_batches(1)
     batch = int(numbers.status()["batch"])
     world.kubectl.patch_status("sapp", numbers.name, NAMESPACE, dict.fromkeys(numbers.status()))

@@ -185,13 +185,13 @@ def test_a_lineage_that_is_to_start_with_nothing_is_not_started_where_there_is_s
     moved.world.kubectl.patch("sapp", NAME, NAMESPACE, {"metadata": confirmed})
     moved.patch(upgrade={"mode": "Stateless"}, restartNonce=1)
 
-    def is_taken_back() -> dict[str, Any]:
+    def is_rolled_back() -> dict[str, Any]:
         status = moved.world.status(NAME, NAMESPACE)
         upgrade = dict(status.get("upgrade", {}))
         assert (upgrade.get("phase"), status["phase"]) == ("RolledBack", "Running"), status
         return upgrade
 
-    upgrade = wait_for("the version to be rolled back", is_taken_back, GENEROUS)
+    upgrade = wait_for("the version to be rolled back", is_rolled_back, GENEROUS)
     assert upgrade["reason"] == "LineageNotEmpty", upgrade
     assert "Lineage 2 is to start with nothing" in upgrade["message"], upgrade
     assert "there are files below" in upgrade["message"], upgrade

@@ -37,7 +37,7 @@ def asked(draw: st.DrawFn) -> Settings:
 
 
 @st.composite
-def figures(draw: st.DrawFn) -> Measured:
+def measures(draw: st.DrawFn) -> Measured:
     arriving = draw(RATES)
     return measured(
         arriving,
@@ -63,7 +63,7 @@ def moments(draw: st.DrawFn) -> tuple[float, Measured | None, Obstacle | None, f
     """Seconds since the moment before, figures, why it does not run, an excluded period, the quota's room."""
     return (
         draw(st.floats(0.0, 1200.0)),
-        draw(st.none() | figures()),
+        draw(st.none() | measures()),
         draw(st.sampled_from([None, None, None, Obstacle.SUSPENDED])),
         draw(st.sampled_from([0.0, 0.0, 300.0])),
         draw(st.integers(-1, 60)),
@@ -144,13 +144,13 @@ def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, per
     assert all(before - after <= max(1.0, percent / 100 * before + 1e-6) for before, after in steps)
 
 
-@given(figures(), st.floats(1.0, 10.0), asked())
+@given(measures(), st.floats(1.0, 10.0), asked())
 def test_more_input_is_never_less_need(seen: Measured, times: float, asks: Settings) -> None:
     few, many = need(asks, seen, Past()), need(asks, dataclasses.replace(seen, arriving=seen.arriving * times), Past())
     assert few is None or (many is not None and many >= few * (1 - 1e-9)) or seen.rate <= 0
 
 
-@given(figures(), figures(), figures(), asked())
+@given(measures(), measures(), measures(), asked())
 def test_what_is_remembered_of_large_batches_is_never_a_reason_for_more(
     first: Measured, second: Measured, now: Measured, asks: Settings
 ) -> None:

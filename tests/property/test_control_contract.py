@@ -227,8 +227,8 @@ class Story:
             yield f"{name} failed, and is Applied"
         if status.phase is MessagePhase.EXPIRED and uid in in_force:
             yield f"{name} is in force, and called expired"
-        taken_back = self.app.lineage > 1 and status.phase in (MessagePhase.APPLIED, MessagePhase.FAILED)
-        if status.phase is MessagePhase.APPLIED and uid not in in_force and not taken_back:
+        rolled_back = self.app.lineage > 1 and status.phase in (MessagePhase.APPLIED, MessagePhase.FAILED)
+        if status.phase is MessagePhase.APPLIED and uid not in in_force and not rolled_back:
             yield f"{name} is Applied, and not in force"
 
 

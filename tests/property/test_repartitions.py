@@ -24,9 +24,9 @@ EVENTS: dict[str, Callable[[RepartitionCluster], object]] = {
     "commit enough": lambda c: c.commit(5),
     "version a": lambda c: c.change_spec(("--a",), 1),
     "version b": lambda c: c.change_spec(("--b",), 1),
-    "8 partitions": lambda c: c.divide(8),
-    "3 partitions": lambda c: c.divide(3),
-    "4 partitions": lambda c: c.divide(4),
+    "8 partitions": lambda c: c.repartition(8),
+    "3 partitions": lambda c: c.repartition(3),
+    "4 partitions": lambda c: c.repartition(4),
     "kill repartition": RepartitionCluster.kill_repartition,
     "evict repartition": RepartitionCluster.evict_repartition,
     "remove repartition": RepartitionCluster.remove_repartition,
@@ -187,7 +187,7 @@ def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_repartitio
     partitions: int, lost: list[str]
 ) -> None:
     cluster = begin()
-    cluster.divide(partitions)
+    cluster.repartition(partitions)
     for event in lost:
         while not any(pod.role == "repartition" and pod.running for pod in cluster.pods.values()):
             step(cluster)
@@ -207,7 +207,7 @@ def test_after_a_repartition_that_failed_the_old_version_goes_on_in_the_old_line
     cluster = begin()
     before = cluster.lineages[1]
     cluster.wrong = what
-    cluster.divide(8)
+    cluster.repartition(8)
     settle(cluster, commits=True)
     assert cluster.app is not None
     upgrade = cluster.app.status.upgrade
@@ -224,7 +224,7 @@ def test_a_version_that_is_ended_inside_a_batch_is_repartitioned_when_it_has_run
     times: int,
 ) -> None:
     cluster = begin()
-    cluster.divide(8)
+    cluster.repartition(8)
     for _ in range(100):
         step(cluster)
         cluster.wrong = Reason.BATCH_UNCOMMITTED if len(cluster.orders) <= times else Reason.NONE
@@ -243,7 +243,7 @@ def test_a_version_that_is_ended_inside_a_batch_is_repartitioned_when_it_has_run
 def test_an_edit_that_no_driver_can_be_made_of_leaves_no_application_down(steps: int) -> None:
     cluster = begin()
     before = cluster.lineages[1]
-    cluster.divide(8)
+    cluster.repartition(8)
     for _ in range(steps):
         step(cluster)
         cluster.kubelet()
@@ -264,7 +264,7 @@ def test_what_spark_can_not_repartition_is_said_while_the_application_runs() -> 
     cluster = begin()
     cluster.provider = "HDFS"
     driver = cluster.pods[DRIVER].uid
-    cluster.divide(8)
+    cluster.repartition(8)
     settle(cluster, commits=True)
     assert cluster.app is not None
     upgrade, ready = cluster.app.status.upgrade, cluster.app.status.condition("Stalled")
@@ -280,7 +280,7 @@ def test_a_number_that_is_changed_before_the_first_version_is_stable_comes_once_
     settle(cluster)
     cluster.commit(1)
     settle(cluster)
-    cluster.divide(3)
+    cluster.repartition(3)
     settle(cluster)
     assert cluster.app is not None
     assert (cluster.app.status.state_partitions, cluster.launches) == (4, [1])

@@ -19,7 +19,7 @@ def hold(world: SnapshotWorld) -> None:
     world.holder = True
 
 
-def let_go(world: SnapshotWorld) -> None:
+def release(world: SnapshotWorld) -> None:
     world.holder = False
 
 
@@ -51,7 +51,7 @@ EVENTS: dict[str, Callable[[SnapshotWorld], object]] = {
     "goes": SnapshotWorld.app_goes,
     "made anew": SnapshotWorld.app_is_made_again,
     "held": hold,
-    "let go": let_go,
+    "let go": release,
     "fork": fork,
     "fork begins": fork_begins,
     "quota": no_pods,

@@ -108,7 +108,7 @@ class SnapshotOrders(RuleBasedStateMachine):
             self.office.run(self.office.abandon(given), stops)
 
     @rule(app=origins, last=st.integers(0, 2), seconds=st.sampled_from((0, 4)), stops=stops)
-    def retention_lets_go(self, app: str, last: int, seconds: int, stops: int | None) -> None:
+    def retention_releases(self, app: str, last: int, seconds: int, stops: int | None) -> None:
         self.office.retain(app, Keep(last, seconds), stops)
 
     @rule(app=st.sampled_from(APPS), stops=stops)
@@ -138,7 +138,7 @@ class SnapshotOrders(RuleBasedStateMachine):
     def an_import_is_forgone(self, imported: tuple[Given, str], stops: int | None) -> None:
         given, holder = imported
         if not any(actor.name == f"adopt {given.order.id}" for actor in self.world.actors):
-            self.office.run(self.office.let_go(given, holder), stops)
+            self.office.run(self.office.release(given, holder), stops)
 
     @rule(target=snapshots, app=origins, stops=stops)
     def an_upgrade_begins(self, app: str, stops: int | None) -> Any:

@@ -249,10 +249,10 @@ def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_rolled_
     assert cluster.app is not None
     upgrade, status = cluster.app.status.upgrade, cluster.app.status
     if upgrade is not None and upgrade.phase is UpgradePhase.ROLLED_BACK and upgrade.rollback_snapshot is not None:
-        began_with = cluster.noted[upgrade.rollback_snapshot.id][1]
+        started_from = cluster.noted[upgrade.rollback_snapshot.id][1]
         new = cluster.lineages[status.lineage]
-        assert new[:began_with] == cluster.lineages[upgrade.rollback_snapshot.lineage][:began_with]
-        assert set(new[began_with:]) <= {status.last_stable.spec_hash if status.last_stable else ""}
+        assert new[:started_from] == cluster.lineages[upgrade.rollback_snapshot.lineage][:started_from]
+        assert set(new[started_from:]) <= {status.last_stable.spec_hash if status.last_stable else ""}
 
 
 @given(courses(ORDINARY), st.sampled_from(["--a", "--b"]))

@@ -63,7 +63,7 @@ class DriversSnapshots:
             if left is not None:
                 self._world.count("filled a lineage of which the status knew nothing")
                 self._fill(dataclasses.replace(left, offsets="") if UNREAD in left.offsets else left)
-            elif config.lineage > 1 and self.last_batch(config.lineage) < 0 and not self._begins_with_nothing():
+            elif config.lineage > 1 and self.last_batch(config.lineage) < 0 and not self._starts_from_nothing():
                 self._world.ledger.not_whole(self._prefix, self._holder)
         if config.pin is None:
             return None
@@ -80,7 +80,7 @@ class DriversSnapshots:
             self._world.ledger.not_whole(self._prefix, self._holder)
             raise
 
-    def _begins_with_nothing(self) -> bool:
+    def _starts_from_nothing(self) -> bool:
         opening = (self._read(APP_FILE) or {}).get("opening") or {}
         return (opening.get("lineage"), opening.get("what")) == (self._config.lineage, OPENS_EMPTY)
 

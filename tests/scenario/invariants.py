@@ -575,7 +575,7 @@ class Invariants:
                 f"{prefix} could be rolled back to batch {batch} of lineage {of_lineage}, which has had {reached}"
             )
 
-    def divided(self, prefix: str, holder: Holder, batch: int) -> None:
+    def repartitioned(self, prefix: str, holder: Holder, batch: int) -> None:
         """The state of a lineage was repartitioned, in a batch of its own."""
         self.committed_batches[prefix, holder.lineage] = batch
 

@@ -71,7 +71,7 @@ class PacedExecutors(DriversExecutors):
         """Set Spark's target."""
         self._target = wanted
 
-    def let_go(self, ids: Sequence[str]) -> None:
+    def release(self, ids: Sequence[str]) -> None:
         """End these."""
         for pod in self._alive():
             if self._id(pod) in ids:

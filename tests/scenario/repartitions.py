@@ -143,7 +143,7 @@ class RepartitionProcess:
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch + 1}", {})
         new = Holder(config.uid, config.epoch, order.lineage, self._holder.pod_uid, self._holder.process)
         self._world.ledger.filled(self.prefix, new, order.of_lineage, batch)
-        self._world.ledger.divided(self.prefix, new, batch + 1)
+        self._world.ledger.repartitioned(self.prefix, new, batch + 1)
         mark = {"snapshot": order.pin, "partitions": order.partitions, "batches": {QUERY: batch + 1}}
         self._put(f"lineages/{order.lineage}.json", mark)
         end = RepartitionEnd(lineage=order.lineage, rows=1, queries={QUERY: RepartitionedQuery(batch, 1, 4)})

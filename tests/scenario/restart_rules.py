@@ -82,8 +82,8 @@ class RestartRules:
             self.violated(f"epoch {new['epoch']} of {path} is launched with another spec than it has")
         same = old.get("appliedSpecHash") == spec_hash
         policy = before["spec"].get("restart", {}).get("policy", "OnFailure")
-        taken_back = reason_of(before) == "RestartPolicyNever" and policy != "Never"
-        if same and old.get("phase") == "Failed" and reason_of(before) in FOR_GOOD and not taken_back:
+        withdrawn = reason_of(before) == "RestartPolicyNever" and policy != "Never"
+        if same and old.get("phase") == "Failed" and reason_of(before) in FOR_GOOD and not withdrawn:
             self.violated(
                 f"epoch {new['epoch']} of {path} is launched; it was {reason_of(before)}, and nothing changed"
             )

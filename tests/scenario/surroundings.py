@@ -36,7 +36,7 @@ class Ledger(Protocol):
     def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """A process writes down after which batch of a lineage an upgrade can be rolled back to."""
 
-    def divided(self, prefix: str, holder: Holder, batch: int) -> None:
+    def repartitioned(self, prefix: str, holder: Holder, batch: int) -> None:
         """The state of the lineage of a process was repartitioned, in a batch of its own."""
 
     def not_whole(self, prefix: str, holder: Holder) -> None:

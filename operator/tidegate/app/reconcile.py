@@ -86,7 +86,7 @@ class Reconciler:
         now = self.clock()
         observation = observe(self.index, key, self.platform, self.steady())
         if observation is None:
-            return await self._let_go(key, now)
+            return await self._release(key, now)
         if self.quotas is not None and lacks_pods(observation, now):
             wanted = wanted_executors(observation)
             quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
@@ -160,7 +160,7 @@ class Reconciler:
             log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         return await self.actor.carry_out(app, plan, now)
 
-    async def _let_go(self, key: Key, now: float) -> float | None:
+    async def _release(self, key: Key, now: float) -> float | None:
         known = self.index.app(key)
         if isinstance(known, UnreadableApp):
             return await self._treat_unreadable(known, now)

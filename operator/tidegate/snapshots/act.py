@@ -103,7 +103,7 @@ class SnapshotActionExecutor:
         run = _Run(snapshot, now, next((manifest["metadata"]["name"] for manifest in made), ""))
         return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._metrics, _BOOKKEEPING)
 
-    async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
+    async def release(self, unreadable: UnreadableResource, now: float) -> None:
         """Let a deleted resource go that cannot be read; its files stay, because nobody knows what was asked for.
 
         Raises:

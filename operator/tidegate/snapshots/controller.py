@@ -76,7 +76,7 @@ class SnapshotController:
         reported = known.report.snapshots if known is not None else ()
         damaged = {report.id for report in reported if report.reason is Reason.SNAPSHOT_DAMAGED}
         snapshots = self.index.of(SnapshotIndex)
-        for key in sorted(snapshots.waiting_for(app, damaged) | snapshots.take_let_go()):
+        for key in sorted(snapshots.waiting_for(app, damaged) | snapshots.take_released()):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:

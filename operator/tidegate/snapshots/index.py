@@ -38,7 +38,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         self.memories: dict[Key, SnapshotMemory] = {}
         self._beginnings: dict[Key, Key] = {}
         self._forks: dict[Key, set[Key]] = {}
-        self._let_go: set[Key] = set()
+        self._released: set[Key] = set()
         """Those from which an application starts no more, and which were not asked for since."""
         self._keeps: dict[Key, tuple[str, str]] = {}
         """Uid of an application, and what its scheduled snapshots are to have noted on them."""
@@ -56,7 +56,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         if not super().remove(key, uid):
             return False
         self.memories.pop(key, None)
-        self._let_go.discard(key)
+        self._released.discard(key)
         return True
 
     def put(self, resource: Stored) -> bool:
@@ -106,12 +106,12 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         if origin is not None:
             discard(self._forks, origin, key)
             if origin in self._known:
-                self._let_go.add(origin)
+                self._released.add(origin)
 
-    def take_let_go(self) -> set[Key]:
+    def take_released(self) -> set[Key]:
         """Return the snapshots from which an application starts no more, each once: its retention kept them for it."""
-        let_go, self._let_go = self._let_go, set()
-        return let_go
+        released, self._released = self._released, set()
+        return released
 
     def forks(self, key: Key) -> list[Key]:
         """Return the applications that start from a snapshot, whether they have begun or not."""

@@ -64,7 +64,7 @@ class SnapshotReconciler:
             self._looks.forget(key)
             self.metrics.forget(key)
             self.pods.follow(key, None)
-            return await self._let_go(key, now)
+            return await self._release(key, now)
         observation = await self._explained(observation)
         before, plan = observation.snapshot, decide_snapshot(observation, now)
         structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
@@ -95,12 +95,12 @@ class SnapshotReconciler:
             return None
         return self.starts.due_in(pods_of(after), start_timeout(after))
 
-    async def _let_go(self, key: Key, now: float) -> float | None:
+    async def _release(self, key: Key, now: float) -> float | None:
         unreadable = self.index.of(SnapshotIndex).unreadable(key)
         if unreadable is not None and unreadable.metadata.deletion_timestamp is None:
             return await self.unreadable.report(unreadable, now, SNAPSHOT_KIND)
         if unreadable is not None:
-            await self.actor.let_go(unreadable, now)
+            await self.actor.release(unreadable, now)
         return None
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:

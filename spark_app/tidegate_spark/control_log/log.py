@@ -89,7 +89,7 @@ class ControlLog(LogReader):
                     return self.verdicts(wanted)
                 self._decide(undecided)
 
-    def begin_with(self, state: State, entries: Sequence[Entry]) -> None:
+    def start_from(self, state: State, entries: Sequence[Entry]) -> None:
         """Have the log go on behind what another one holds, or this one held: done again it changes nothing.
 
         Args:

@@ -51,7 +51,7 @@ def kept_at(repository: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
     return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
 
 
-def begin_with(repository: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
+def start_from(repository: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
     """Have the application's log go on where a lineage does that starts from a snapshot. Can be done again.
 
     Args:
@@ -75,7 +75,7 @@ def begin_with(repository: AppObjects, kept: Kept | None, lineage: int, *, own: 
         known = verdicts(kept.entries, kept.state.lineage)
         entries = [_taken_along(entry, known.get(entry.sequence)) for entry in kept.entries]
         # The other one's lineages are none of its own, which are counted from one again.
-        log.begin_with(replace(kept.state, paused=False, lineage=0), entries)
+        log.start_from(replace(kept.state, paused=False, lineage=0), entries)
 
 
 def _taken_along(entry: Entry, verdict: Verdict | None) -> Entry:

@@ -122,7 +122,7 @@ class Filler:
         elif mark["snapshot"] not in self._expected:
             known = Known(self.config.epoch, self.config.lineage, otherwise=True)
             raise BehindError(f"{self.config.storage.uri}/{LINEAGE_PREFIX}", self.config, known)
-        self._let_go(mark)
+        self._release(mark)
 
     @property
     def _expected(self) -> frozenset[str]:
@@ -175,7 +175,7 @@ class Filler:
         origin, target = self._origin, Target(self.own, self.config.lineage, self.start_from.fork, offsets)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
-        snapshot_state.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
+        snapshot_state.start_from(self.own, made.control, self.config.lineage, own=self._is_own)
         if not self.start_from.lineage and self.config.rehearsal is None:
             output_registry.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}
@@ -230,22 +230,22 @@ class Filler:
             message = messages.partitions_kept(name, partitions, self.config.state_partitions)
             self.notice(Reason.STATE_PARTITIONS_KEPT, message)
 
-    def _let_go(self, mark: dict[str, Any]) -> None:
+    def _release(self, mark: dict[str, Any]) -> None:
         """Say that the snapshot is not needed any more: the lineage has everything. What fails is done again later."""
         if mark.get("released"):
             return
-        if self._is_let_go():
+        if self._is_released():
             self._put_mark({**mark, "released": True})
         else:
-            threading.Thread(target=self._let_go_later, name="release", daemon=True).start()
+            threading.Thread(target=self._release_later, name="release", daemon=True).start()
 
-    def _let_go_later(self) -> None:
+    def _release_later(self) -> None:
         pause = self.release_pause
         # The mark is left to the next start, which finds nothing to release.
-        while not self.stopping.wait(pause) and not self._is_let_go():
+        while not self.stopping.wait(pause) and not self._is_released():
             pause = min(2 * pause, LONGEST_RELEASE_PAUSE)
 
-    def _is_let_go(self) -> bool:
+    def _is_released(self) -> bool:
         try:
             restore.release(self._origin, self.start_from.holder)
         except Exception as error:  # whatever it is: nothing here depends on it

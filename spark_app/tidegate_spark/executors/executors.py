@@ -34,7 +34,7 @@ class Backend(Protocol):
     def request(self, wanted: int) -> None:
         """Have so many: those missing are started, and those that are lost."""
 
-    def let_go(self, ids: Sequence[str]) -> None:
+    def release(self, ids: Sequence[str]) -> None:
         """Have these go when their tasks have ended."""
 
 
@@ -66,7 +66,7 @@ class SparkBackend:
         nothing = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
         self._context._jsc.sc().requestTotalExecutors(wanted, 0, nothing)
 
-    def let_go(self, ids: Sequence[str]) -> None:
+    def release(self, ids: Sequence[str]) -> None:
         """Decommission them; at once and with their tasks, if ``spec.sparkConf`` has that switched off."""
         jvm: Any = self._context._jvm
         scala_context = self._context._jsc.sc()
@@ -171,7 +171,7 @@ class Scale:
         elif is_new or self._is_lasting(now):
             log.info("executors: %s of %d go", ", ".join(surplus), len(staying), extra={"action": "rescale"})
             self._back_off.forgive(_numbers(surplus))
-            self._backend.let_go(surplus)
+            self._backend.release(surplus)
             self._leaving |= dict.fromkeys(surplus, now)
             self._surplus_since = None
             # Where executors are ended at once, Spark lowers its target by as many, below what is wanted.

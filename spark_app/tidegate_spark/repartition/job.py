@@ -73,7 +73,7 @@ class Repartitioner:
     """Raises if another one took the storage over."""
     report: Callable[[Progress], None] = lambda progress: None
     """Told how many files are copied, of how many."""
-    divided: Callable[[int], None] = lambda rows: None
+    repartitioned: Callable[[int], None] = lambda rows: None
     """Told how many rows are repartitioned, and the same as before, after each query."""
     layout: Layout = spark_layout
     seconds: dict[str, float] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Repartitioner:
         done: dict[str, RepartitionedQuery] = {}
         for query, at in sorted(made.queries.items()):
             done[query] = self._repartition(query, at)
-            self.divided(sum(each.rows for each in done.values()))
+            self.repartitioned(sum(each.rows for each in done.values()))
         self.check()
         self._say_whole(made, done)
         return {made.queries[query].called(query): each for query, each in done.items()}
@@ -170,7 +170,7 @@ class Repartitioner:
         details = (query, facts.partitions, self.order.partitions)
         log.info("query %r: state from %d to %d partitions", *details, extra={"action": "repartition"})
         self.check()
-        stores, before = self._divided(spark, place, at, facts.partitions)
+        stores, before = self._repartitioned(spark, place, at, facts.partitions)
         self.check()
         with self._timed("verify"):
             self._remove_superseded(query, at.batch + 1)
@@ -183,7 +183,7 @@ class Repartitioner:
         log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
         return RepartitionedQuery(at.batch, after.rows, facts.partitions)
 
-    def _divided(
+    def _repartitioned(
         self, spark: SparkSession, place: str, at: QueryAt, partitions: int
     ) -> tuple[list[StoreMetadata], Contents]:
         """Have Spark repartition the state; return what it was, read meanwhile: both read the old batch alone."""
@@ -247,7 +247,7 @@ class Repartitioner:
     # --- the end ---
 
     def _say_whole(self, made: Manifest, done: Mapping[str, RepartitionedQuery]) -> None:
-        extra = {query: each.batch + 1 for query, each in done.items() if self._is_divided(made, query)}
+        extra = {query: each.batch + 1 for query, each in done.items() if self._is_repartitioned(made, query)}
         last = {query: at.batch for query, at in made.queries.items()}
         mark = {
             "snapshot": made.id,
@@ -261,7 +261,7 @@ class Repartitioner:
         # That it is being made is still said: until a driver runs in it, it is nobody's (see attempts).
         lineage_mark.put(self.own, self.order.lineage, mark)
 
-    def _is_divided(self, made: Manifest, query: str) -> bool:
+    def _is_repartitioned(self, made: Manifest, query: str) -> bool:
         return has_other_partitions(state_facts(made.queries[query].facts), self.order.partitions)
 
     @contextmanager

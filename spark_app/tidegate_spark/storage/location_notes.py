@@ -88,7 +88,7 @@ def write_if(objects: AppObjects, lineage: int, notes: LocationNotes, etag: str 
     return objects.store.put_if(notes_key(objects, lineage), to_json(notes).encode(), etag) is not None
 
 
-def begin_with(objects: AppObjects, lineage: int, queries: Mapping[str, str]) -> None:
+def note_queries(objects: AppObjects, lineage: int, queries: Mapping[str, str]) -> None:
     """Note the queries of a lineage in which nothing has started yet; raises what the store's client raises."""
     key = notes_key(objects, lineage)
     if queries:

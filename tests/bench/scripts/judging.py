@@ -63,7 +63,7 @@ def noting(folder: str) -> Callable[[], None]:
 
     def note() -> None:
         now = control.current()
-        use = {"time": time.time(), "batch": now.batch, "told": dict(now.config)}
+        use = {"time": time.time(), "batch": now.batch, "settings": dict(now.config)}
         with (Path(folder) / f"{os.getpid()}.jsonl").open("a") as file:
             file.write(json.dumps(use) + "\n")
 

@@ -15,7 +15,7 @@ broker, topic, target = sys.argv[1:4]
 spark = SparkSession.builder.getOrCreate()
 
 
-class Keeper(StatefulProcessor):
+class KeptDigits(StatefulProcessor):
     """One digit."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -57,6 +57,6 @@ def write(changed: DataFrame, batch: int) -> None:
     changed.coalesce(1).write.mode("overwrite").json(f"{target}/{batch:06d}")
 
 
-kept = numbers.groupBy("digit").transformWithState(Keeper(), "digit BIGINT, n BIGINT", "update", "none")
+kept = numbers.groupBy("digit").transformWithState(KeptDigits(), "digit BIGINT, n BIGINT", "update", "none")
 query = kept.writeStream.outputMode("update").queryName("keeping").foreachBatch(write)
 query.trigger(processingTime="4 seconds").start().awaitTermination()

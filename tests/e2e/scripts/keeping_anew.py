@@ -17,7 +17,7 @@ broker, topic, target = sys.argv[1:4]
 spark = SparkSession.builder.getOrCreate()
 
 
-class Keeper(StatefulProcessor):
+class KeptDigits(StatefulProcessor):
     """One digit."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -70,7 +70,7 @@ def write(changed: DataFrame, batch: int) -> None:
 
 
 kept = numbers.groupBy("digit").transformWithState(
-    Keeper(),
+    KeptDigits(),
     "digit BIGINT, n BIGINT, sum BIGINT, hundreds BIGINT, old BIGINT",
     "update",
     "none",

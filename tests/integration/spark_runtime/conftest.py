@@ -147,7 +147,7 @@ def start_driver(place: Storage, jars: Path, tmp_path: Path, warm_jvms: WarmJvms
         yield _starter(place, jars, tmp_path, started, warm_jvms)
     finally:
         for driver in started:
-            driver.let_go()
+            driver.release()
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def start_shared(
         yield _starter(place, jars, tmp_path_factory.mktemp("shared"), started, warm_jvms)
     finally:
         for driver in started:
-            driver.let_go()
+            driver.release()
 
 
 def _starter(

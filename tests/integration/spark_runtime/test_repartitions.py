@@ -53,7 +53,7 @@ def as_taken(checkpoint: Path, batch: int) -> QueryAt:
     return QueryAt(batch, found.offsets, dict(found.facts))
 
 
-def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> None:
+def repartition(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> None:
     """Do what the pod does to one checkpoint: divide it, and leave only what the new batch needs of the state."""
     session = job.session_for(spark, as_taken(checkpoint, batch))
     job._repartition(session, str(checkpoint), partitions)
@@ -94,7 +94,7 @@ def test_state_is_the_same_after_it_was_repartitioned_and_the_query_goes_on_as_i
         before = contents(spark, kept, batch, partitions)
         assert before.rows > 0
         assert before.misplaced == {}
-        divide(spark, kept, batch, fewer_or_more)
+        repartition(spark, kept, batch, fewer_or_more)
         batch, partitions = batch + 1, fewer_or_more
         assert fingerprints.difference(before, contents(spark, kept, batch, partitions)) == ""
         assert state_facts(dict(read_batch(kept, batch).facts)).partitions == partitions
@@ -159,7 +159,7 @@ def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
         return max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
 
     last = run(4)
-    divide(spark, checkpoint, last, 8)
+    repartition(spark, checkpoint, last, 8)
     sink, reports = file_sinks.Sink(str(out)), []
     file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: reports.append(reason))
     file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: reports.append(reason))

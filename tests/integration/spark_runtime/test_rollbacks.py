@@ -75,7 +75,7 @@ def stopped_after(driver: DriverProcess) -> dict[str, int]:
     return dict(driver.termination.batches)
 
 
-def take_back(start: StartDriver, place: Storage, **fields: Any) -> DriverProcess:
+def roll_back(start: StartDriver, place: Storage, **fields: Any) -> DriverProcess:
     """Start the old version again, as a rollback does."""
     start_from = StartFrom(place, PIN, f"rollback-{PIN}", lineage=1, image="v1")
     return start("app", epoch=3, lineage=2, start_from=start_from, **fields)
@@ -131,7 +131,7 @@ def rollback(
     new.kill()
 
     files_before = frozenset((folder / "files").glob("*.json"))
-    back = take_back(start_shared, place, variables={"VERSION": "back"}, **application)
+    back = roll_back(start_shared, place, variables={"VERSION": "back"}, **application)
     await_batches(back, {way: batch + 3 for way, batch in last.items()})
     for name, setting in (("before", {"limit": 1}), ("after", {"limit": 2, "other": True}), ("next", {"more": 3})):
         send(back, name, setting)
@@ -166,7 +166,7 @@ def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
     last = stopped_after(old)["main"]
     new = start_driver("app", "raising.py", epoch=2, pin=Pin(PIN, "v1"))
     new.exit_code()
-    back = take_back(start_driver, place, script="reporting.py")
+    back = roll_back(start_driver, place, script="reporting.py")
     back.await_batch(last + 1)
     assert min(reported(back)) == last + 1
     assert f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots")

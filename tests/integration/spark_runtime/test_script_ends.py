@@ -134,7 +134,7 @@ def test_a_script_with_the_usual_handler_ends_as_one_without(start_driver: Start
     assert endless.exit_code() == EXIT_STOPPED, endless.output[-3000:]
     assert (endless.termination.reason, endless.termination.boundary) == (Reason.STOPPED, True)
     assert endless.termination.committed > 0
-    endless.let_go()
+    endless.release()
 
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "a.txt").write_text("x\ny\n")

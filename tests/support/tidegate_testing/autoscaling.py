@@ -37,9 +37,9 @@ def measured(arriving: float, **fields: Any) -> Measured:
     return Measured(**{**known, **fields})
 
 
-def situation(figures: Measured | None, at: float = 0.0, **fields: Any) -> Situation:
+def situation(measures: Measured | None, at: float = 0.0, **fields: Any) -> Situation:
     """Return a situation so many seconds from now, with four executors of one core."""
-    known: dict[str, Any] = {"now": NOW + at, "wanted": 4, "cores": 1, "version": "v", "measured": figures}
+    known: dict[str, Any] = {"now": NOW + at, "wanted": 4, "cores": 1, "version": "v", "measured": measures}
     known["steady"] = STEADY + at
     return Situation(**{**known, **fields})
 
@@ -55,7 +55,7 @@ class Autoscaled:
         self.said: list[Evaluation] = []
 
     def for_seconds(
-        self, seconds: float, figures: Measured | None, *, as_long: bool = False, **fields: Any
+        self, seconds: float, measures: Measured | None, *, as_long: bool = False, **fields: Any
     ) -> Evaluation:
         """Look for so long at figures that stay as they are, but for the number of executors; returns the last.
 
@@ -64,7 +64,7 @@ class Autoscaled:
         """
         for _ in range(int(seconds // self.every)):
             self.at += self.every
-            seen = figures
+            seen = measures
             if seen is not None and "executors" not in fields:
                 more = 1.0 if seen.saturated or seen.back_to_back else self.executors / seen.executors
                 busy = seen.busy if as_long else min(1.0, seen.busy / more)

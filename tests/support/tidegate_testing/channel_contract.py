@@ -275,7 +275,7 @@ class ChannelContract:
             free.wait()
             return entry
 
-        application.works.looks["reload-model"] = check
+        application.works.checks["reload-model"] = check
         application.message_seconds = 0.1
         scene.send(event("stuck", "reload-model", {"name": "a", "uri": "s3://b/a", "sha256": "0" * 64}))
         scene.send(event("next", data={"a": 1}))

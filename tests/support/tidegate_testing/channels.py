@@ -105,12 +105,12 @@ class MemoryChannel:
         self._broker.check(self._password)
         if not self._broker.takes_replies:
             raise ChannelError(Reason.CHANNEL_MISSING, "There is no such topic or queue for replies.")
-        told, limit = self._broker.replies, self._broker.replies_at_once
+        sent, limit = self._broker.replies, self._broker.replies_at_once
         if not limit:
-            told.extend(json.loads(reply.body) for reply in replies)
+            sent.extend(json.loads(reply.body) for reply in replies)
             return
-        missing = [body for body in (json.loads(reply.body) for reply in replies) if body not in told]
-        told.extend(missing[:limit])
+        missing = [body for body in (json.loads(reply.body) for reply in replies) if body not in sent]
+        sent.extend(missing[:limit])
         if len(missing) > limit:
             raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "The rest is not confirmed yet.", partial=True)
 

@@ -119,7 +119,7 @@ class Cluster(PlanInterpreter):
             self.launches.append(epoch)
             if metadata["labels"][LABEL_ROLE] == ROLE_REPARTITION:
                 pod = dataclasses.replace(pod, epoch=epoch, role=ROLE_REPARTITION)
-                self.divides(pod, manifest)
+                self.repartitions(pod, manifest)
             else:
                 pod = dataclasses.replace(pod, epoch=epoch)
                 self.began[epoch] = self.now
@@ -137,7 +137,7 @@ class Cluster(PlanInterpreter):
     def rehearsed(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
         """Look at the pod of a rehearsal that was just created."""
 
-    def divides(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+    def repartitions(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
         """Look at the pod of a repartition that was just created."""
 
     # --- what the kubelet, people and misfortune do ---

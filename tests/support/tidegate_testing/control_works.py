@@ -50,14 +50,14 @@ class FakeWorks:
     undone: bool = False
     carried: list[str] = field(default_factory=list)
     oldest_position: int | None = None
-    looks: dict[str, Callable[[Entry], Entry]] = field(default_factory=dict)
+    checks: dict[str, Callable[[Entry], Entry]] = field(default_factory=dict)
     """Type -> what looks at what its messages name."""
 
     def is_open(self) -> bool:
         return self.open
 
     def inspection(self, entry: Entry) -> Callable[[], Entry] | None:
-        check = self.looks.get(entry.type)
+        check = self.checks.get(entry.type)
         return (lambda: check(entry)) if check is not None else None
 
     def asking(self) -> frozenset[str]:

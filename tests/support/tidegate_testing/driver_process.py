@@ -244,11 +244,11 @@ class DriverProcess:
         if self._end_processes() and self.jvm is not None:
             self.jvm.kill()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """End it at once, if it still runs; a JVM that it was lent is left for the next driver, with nothing in it."""
         self._end_processes()
         if self.jvms is not None:
-            self.jvms.take_back()
+            self.jvms.reclaim()
 
     def _end_processes(self) -> bool:
         """End the process and those that it started; return whether it still ran."""

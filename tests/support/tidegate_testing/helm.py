@@ -51,6 +51,6 @@ class Helm:
         self, chart: Path, release: str, namespace: str, values: Values | None = None, apis: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
         """Return the objects ``helm template`` makes of the chart, for a cluster with these APIs beside the usual."""
-        told = [option for api in apis for option in ("--api-versions", api)]
-        text = self.run("template", release, str(chart), "--namespace", namespace, *told, values=values or {})
+        options = [option for api in apis for option in ("--api-versions", api)]
+        text = self.run("template", release, str(chart), "--namespace", namespace, *options, values=values or {})
         return [document for document in plain_yaml.load_all(text) if document]

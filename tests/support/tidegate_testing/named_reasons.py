@@ -27,7 +27,7 @@ class Noted:
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
     last: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def look(self, world: World, namespace: str) -> bool:
+    def check(self, world: World, namespace: str) -> bool:
         """Note what is new; raise AssertionError with what is still awaited."""
         for app in world.kubectl.list("sapp", namespace):
             name, ready = app["metadata"]["name"], world.kubectl.condition(app, "Ready")
@@ -52,6 +52,6 @@ class Noted:
 def await_reasons(world: World, namespace: str, expected: Mapping[str, Said], timeout: float = 900) -> Noted:
     """Wait until each application, by its name, has said what is expected, with all words; return what they said."""
     noted = Noted(expected)
-    wait_for("each reason to be named", lambda: noted.look(world, namespace), timeout=timeout, interval=0.5)
+    wait_for("each reason to be named", lambda: noted.check(world, namespace), timeout=timeout, interval=0.5)
     noted.assert_words()
     return noted

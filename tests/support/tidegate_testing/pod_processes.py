@@ -74,13 +74,13 @@ def find(cluster: Cluster, pod: Mapping[str, Any], container: str, choice: Choic
         AssertionError: the container does not run, or has no such process.
     """
     uid, name = pod["metadata"]["uid"], container_id(pod, container)
-    found = [p for p in map(_look, descendants(cluster.control.first_process())) if p and choice(p)]
+    found = [p for p in map(_process_of, descendants(cluster.control.first_process())) if p and choice(p)]
     ours = [p for p in found if belongs(_text(p.identity.pid, "cgroup"), uid, name)]
     assert ours, f"container {container} of pod {pod['metadata']['name']} has no such process"
     return min(ours, key=lambda process: process.identity.start)
 
 
-def _look(pid: int) -> PodProcess | None:
+def _process_of(pid: int) -> PodProcess | None:
     try:
         identity = ProcessIdentity.of(pid)
         program = Path(os.readlink(_PROC / str(pid) / "exe")).name

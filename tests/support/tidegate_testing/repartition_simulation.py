@@ -51,7 +51,7 @@ class RepartitionCluster(UpgradeCluster):
     zombies: list[PodRecord] = field(default_factory=list)
     """Pods that are gone from the API and go on."""
 
-    def divides(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+    def repartitions(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
         """Take note of what the pod is told, and look whether it may begin."""
         (container,) = manifest["spec"]["containers"]
         (text,) = (each["value"] for each in container["env"] if each["name"] == REPARTITION_VARIABLE)
@@ -76,14 +76,14 @@ class RepartitionCluster(UpgradeCluster):
 
     def kubelet(self) -> bool:
         """Have each node do its next thing, and pods that divide state theirs."""
-        worked = sum(self._work(pod) for pod in (*self._dividing(), *self.zombies)) > 0
+        worked = sum(self._work(pod) for pod in (*self._repartitioning(), *self.zombies)) > 0
         changed = super().kubelet() or worked
         driver = self.pods.get(DRIVER)
         if driver is not None and driver.running:
             self.fence = max(self.fence, (driver.epoch, driver.uid), key=lambda held: held[0])
         return changed
 
-    def _dividing(self) -> list[PodRecord]:
+    def _repartitioning(self) -> list[PodRecord]:
         return [pod for pod in self.pods.values() if pod.role == "repartition" and pod.running]
 
     def _work(self, pod: PodRecord) -> bool:
@@ -178,23 +178,23 @@ class RepartitionCluster(UpgradeCluster):
         if self.committed > before:
             self._clear([lineage for lineage in self.waiting if lineage != self.configs[-1][0].lineage])
 
-    def divide(self, partitions: int) -> None:
+    def repartition(self, partitions: int) -> None:
         """Somebody edits the number of partitions."""
         if self.app is not None:
             self._edit(state=msgspec.structs.replace(self.app.spec.state, partitions=partitions))
 
     def kill_repartition(self) -> None:
         """The process is killed, and leaves no words."""
-        for pod in self._dividing():
+        for pod in self._repartitioning():
             self._end_pod(pod, Exit(137, "Error", "", self.now))
 
     def evict_repartition(self) -> None:
         """The kubelet gives the pod up."""
-        for pod in self._dividing():
+        for pod in self._repartitioning():
             self._end_pod(pod, None, reason="Evicted")
 
     def remove_repartition(self) -> None:
         """Somebody deletes the pod by force; its process goes on."""
-        for pod in self._dividing():
+        for pod in self._repartitioning():
             self.zombies.append(pod)
             del self.pods[pod.name]

@@ -18,7 +18,7 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
-from tidegate_testing.snapshot_retention import Keep, Kept, let_go
+from tidegate_testing.snapshot_retention import Keep, Kept, to_release
 from tidegate_testing.snapshot_world import APPS, BUCKETS, IN_TURN, QUERY, Restoring, World
 from tidegate_testing.store_actors import Actor
 
@@ -104,7 +104,7 @@ class Office:
         """Let the operator's retention work; whoever disposes of one for it is left there after so many stops."""
         there = [it for it in self.given.values() if it.app == app and it.asked and it.published and not it.unwanted]
         complete = {it.order.id: Kept(it.order.id, it.created, not it.order.manual) for it in there}
-        gone = let_go(complete.values(), keep, self.world.clock)
+        gone = to_release(complete.values(), keep, self.world.clock)
         self._check_retained(complete, gone, keep)
         for name in gone:
             self.run(self.dispose(self.given[name]), stops)
@@ -130,7 +130,7 @@ class Office:
 
         return self.world.start(f"adopt {given.order.id}", act, given.app)
 
-    def let_go(self, given: Given, holder: str) -> Actor:
+    def release(self, given: Given, holder: str) -> Actor:
         """Forgo the import."""
         given.holders.discard(holder)
         return self.world.start(
@@ -221,7 +221,7 @@ class Office:
         while self.world.actors:
             self.world.run(self.world.actors[0])
         for given, holder in self._adopting:
-            self.run(self.let_go(given, holder))
+            self.run(self.release(given, holder))
         for asked in self.world.restores:
             self.run(self.world.release(asked))
         self.world.restores.clear()

@@ -38,7 +38,7 @@ class Keep:
     seconds: int = 0
 
 
-def let_go(those: Iterable[Kept], keep: Keep, now: float) -> list[str]:
+def to_release(those: Iterable[Kept], keep: Keep, now: float) -> list[str]:
     """Return the ids of the snapshots whose files the operator then has removed, the oldest first.
 
     Args:

@@ -22,7 +22,7 @@ from tidegate_spark.storage.store import ObjectStore, SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
-from tidegate_testing.snapshot_retention import Keep, Kept, let_go
+from tidegate_testing.snapshot_retention import Keep, Kept, to_release
 from tidegate_testing.store_actors import Actor, KilledError, everywhere
 
 APPS = ("orders", "variant", "abroad")
@@ -81,7 +81,7 @@ class World:
     """Applications whose catalogs were ever put back to an earlier version."""
     completed: dict[tuple[str, str], str] = field(default_factory=dict)
     """Application and id -> digest of each snapshot that was ever complete."""
-    let_go: set[tuple[str, str]] = field(default_factory=set)
+    released: set[tuple[str, str]] = field(default_factory=set)
     """Application and id of what was ever disposed of, or condemned as left by somebody."""
 
     def copy(self) -> "World":
@@ -99,7 +99,7 @@ class World:
             clock=self.clock,
             versions={app: list(versions) for app, versions in self.versions.items()},
             completed=dict(self.completed),
-            let_go=set(self.let_go),
+            released=set(self.released),
         )
 
     # --- who is there ---
@@ -215,7 +215,7 @@ class World:
             Kept(name, known.snapshots[name].sequence, not known.snapshots[name].manual) for name in known.ready()
         ]
         newest = max((kept.created for kept in complete), default=0.0)
-        return [self.dispose(app, name) for name in let_go(complete, keep, newest)]
+        return [self.dispose(app, name) for name in to_release(complete, keep, newest)]
 
     def collect(self, app: str) -> Actor:
         now = self.clock
@@ -241,7 +241,7 @@ class World:
             except (catalog.UnknownSnapshotError, catalog.NotReadyError):
                 raise
             except SnapshotError as error:
-                if asked.app in self.put_back and (asked.app, asked.id) in self.let_go:
+                if asked.app in self.put_back and (asked.app, asked.id) in self.released:
                     raise
                 # Held, it has to be whole, whatever else goes on.
                 self.wrong.append(f"restore of {asked.id}: {type(error).__name__}: {error}")
@@ -293,7 +293,7 @@ class World:
         ready = {name: known.snapshots[name].digest for name in known.ready()}
         if app in self.put_back:
             ready.update((name, digest) for (of, name), digest in self.completed.items() if of == app)
-            ready = {name: digest for name, digest in ready.items() if (app, name) not in self.let_go}
+            ready = {name: digest for name, digest in ready.items() if (app, name) not in self.released}
         for name, digest in ready.items():
             self._look_at(app, name, digest)
 
@@ -302,7 +302,7 @@ class World:
         if found is not None and found.body not in self.versions[app][-1:]:
             self.versions[app].append(found.body)
         gone = {name for name, it in known.snapshots.items() if it.state is State.DELETING} | known.gone.keys()
-        self.let_go |= {(app, name) for name in gone}
+        self.released |= {(app, name) for name in gone}
         self.completed.update(((app, name), known.snapshots[name].digest) for name in known.ready())
 
     def _look_at(self, app: str, name: str, digest: str) -> None:
@@ -368,7 +368,7 @@ class World:
             return
         # What a process leaves behind of a history that nobody remembers is not known to be nobody's.
         ready = self.catalog(app).ready()
-        lost = [name for of, name in self.completed.keys() - self.let_go if of == app and name not in ready]
+        lost = [name for of, name in self.completed.keys() - self.released if of == app and name not in ready]
         self.wrong += [f"{name} was complete, and is not in the catalog" for name in sorted(lost)]
 
     def _can_be_taken(self, app: str) -> None:

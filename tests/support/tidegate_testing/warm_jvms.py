@@ -158,12 +158,12 @@ class WarmJvms:
         Args:
             is_done: says whether the driver that gets it has ended; then another one may have it.
         """
-        self.take_back()
+        self.reclaim()
         jvm = self._free.pop() if self._free else WarmJvm(self._make_folder(), self._variables)
         self._lent.append(_Lent(jvm, is_done))
         return jvm
 
-    def take_back(self) -> None:
+    def reclaim(self) -> None:
         """Clear those whose driver has ended: what it left there would run on, and take the time of others."""
         for each in [each for each in self._lent if each.is_done()]:
             self._lent.remove(each)

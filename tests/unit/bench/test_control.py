@@ -75,7 +75,7 @@ def test_a_message_is_in_force_when_the_last_task_of_the_first_batch_with_it_has
 
 
 def test_what_a_task_has_not_written_down_wholly_is_not_read() -> None:
-    line = json.dumps({"time": 1.0, "batch": 3, "told": {"storage": 1}})
+    line = json.dumps({"time": 1.0, "batch": 3, "settings": {"storage": 1}})
     assert figures.uses_in([line, line[:20]]) == [Use(1.0, 3, {"storage": 1})]
 
 

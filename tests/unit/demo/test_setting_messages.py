@@ -26,7 +26,7 @@ class Cluster(Kubernetes):
 
     phase: str = "Published"
     reported: list[dict[str, Any]] = field(default_factory=list)
-    looks: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
 
     def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
         self.reported.extend(json.loads(stdin or "")["items"])
@@ -34,8 +34,8 @@ class Cluster(Kubernetes):
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any]:
         assert (kind, namespace) == ("ctl", "demo")
-        self.looks.append(name)
-        if len(self.looks) % 2:
+        self.checks.append(name)
+        if len(self.checks) % 2:
             return {"status": {"phase": "Pending"}}
         return {"status": {"phase": self.phase, "sequence": len(self.reported)}}
 
@@ -55,7 +55,7 @@ def test_what_is_held_goes_as_one_message_and_is_told_of_when_the_log_has_it(clu
     messages = sender(cluster, said)
     for setting in SETTINGS[:3]:
         messages.hold(setting)
-    assert (messages.publish(), len(cluster.looks)) == (3, 2)
+    assert (messages.publish(), len(cluster.checks)) == (3, 2)
     (sent,) = cluster.reported
     assert sent["spec"]["appRef"] == {"name": "temperature-by-messages"}
     assert (sent["metadata"]["name"], sent["spec"]["type"]) == ("settings-000", "settings")

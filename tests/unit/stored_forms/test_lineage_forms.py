@@ -373,7 +373,7 @@ def test_the_locations_of_a_version_before_an_upgrade_are_read_and_written_as_th
     noted = with_object("upgrades/up-1.json", stored("upgrade-pin-with-locations"))
     assert_read("upgrade-pin-with-locations", upgrade_pin.locations(noted, "up-1"), LOCATIONS)
     scene = two_queries()
-    location_notes.begin_with(scene.repository(), 1, LOCATIONS)
+    location_notes.note_queries(scene.repository(), 1, LOCATIONS)
     upgrade_pin.order_of(scene.repository(), "up-1", 1, "", LAYOUT)
     assert_written("upgrade-pin-with-locations", scene.content("upgrades/up-1.json"))
 

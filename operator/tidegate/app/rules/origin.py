@@ -90,7 +90,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     A rollback is another beginning: of the lineage that it opens, with the pin of the upgrade that it undoes. So is an
     upgrade that reads topics from elsewhere, with its own pin.
     """
-    by_pin = _beginning_with_pin(o)
+    by_pin = _starting_from_pin(o)
     if by_pin is not None:
         return by_pin
     start, origin, status = o.app.spec.start_from, o.origin, o.app.status
@@ -116,7 +116,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     )
 
 
-def _beginning_with_pin(o: Observation) -> StartedFrom | None:
+def _starting_from_pin(o: Observation) -> StartedFrom | None:
     """Return what the lineage starts from that a rollback, or an upgrade with other offsets, is about to open.
 
     None if no such one is about to be launched for the first time.

@@ -109,7 +109,7 @@ def _with_more_to_do(past: Past, measured: Measured) -> Past:
         gone = measured.saturated or measured.arriving > past.held_arriving * _AS_MUCH
     else:
         gone = bool(past.held) and measured.processed > past.held_after * _AS_MUCH
-    return _let_go(past) if gone else past
+    return _without_held(past) if gone else past
 
 
 def _judge_behind(past: Past, measured: Measured, needed: float, current: int, now: float) -> Past:
@@ -118,13 +118,13 @@ def _judge_behind(past: Past, measured: Measured, needed: float, current: int, n
         if measured.busy >= FULL and measured.batch_seconds >= LONG:
             return past  # long batches that follow one another may still get longer each time
         # It keeps up: the step was of use. When rows get dearer one day, what it did before is no measure of that.
-        return dataclasses.replace(_let_go(past), capacity_before=0.0)
+        return dataclasses.replace(_without_held(past), capacity_before=0.0)
     if abs(now - past.scaled_at) > HELD_SECONDS:
         return dataclasses.replace(past, capacity_before=0.0)
     if needed <= current * (1 + TOLERANCE):
         return past
     if _has_gained(past, measured.processed, current):
-        return _let_go(past)
+        return _without_held(past)
     return _hold(past, measured.processed, 0.0, current, now)
 
 
@@ -137,7 +137,7 @@ def _judge_beside(past: Past, measured: Measured, needed: float, current: int, n
     if current < past.capacity_with * _LARGE_STEP:
         return past
     if _has_gained(past, measured.in_batches, current):
-        return dataclasses.replace(_let_go(past), capacity_before=0.0)
+        return dataclasses.replace(_without_held(past), capacity_before=0.0)
     return _hold(past, measured.in_batches, measured.arriving, current, now)
 
 
@@ -161,5 +161,5 @@ def _hold(past: Past, capacity: float, arriving: float, current: int, now: float
     )
 
 
-def _let_go(past: Past) -> Past:
+def _without_held(past: Past) -> Past:
     return dataclasses.replace(past, held=0, held_arriving=0.0, held_times=0)

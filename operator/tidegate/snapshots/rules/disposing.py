@@ -54,7 +54,7 @@ def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.POD_STOPPING, message, after=after)
 
 
-def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+def release_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Say where an imported snapshot is that it is not needed here any more; that storage may be away for good."""
     if not is_imported(o.snapshot):
         return None

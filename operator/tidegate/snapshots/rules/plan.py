@@ -23,7 +23,7 @@ SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict
 DISPOSING_RULES: tuple[SnapshotRule, ...] = (
     disposing.leave_released_alone,
     disposing.stop_taking,
-    disposing.let_go_of_import,
+    disposing.release_import,
     disposing.release_what_never_was,
     disposing.keep_what_is_retained,
     disposing.cancel,

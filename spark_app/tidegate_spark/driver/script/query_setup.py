@@ -60,7 +60,7 @@ class QuerySetup:
         queries.name_unnamed, queries.forget_unnamed = unnamed.name, unnamed.forget
         queries.before_state = StateGuard(self.environment.work_directory, of_version).refusal_of
         if file_sinks.may_know_other_batches(config, FIRST_LINEAGE):
-            queries.before_files = functools.partial(self._take_files_back, session)
+            queries.before_files = functools.partial(self._roll_files_back, session)
         if rehearses:
             return
         queries.on_start = functools.partial(query_names.note_from, connect)
@@ -73,9 +73,9 @@ class QuerySetup:
             pinned=config.pin is not None,
         ).before_query
 
-    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
+    def _roll_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
         others = self.config.lineage == FIRST_LINEAGE
-        file_sinks.take_back(session, checkpoint, sink, self.progress.notice, others=others)
+        file_sinks.roll_back(session, checkpoint, sink, self.progress.notice, others=others)
         if others:
             return
         passed_by = launch_state.batches_without_output(self.config, self.storage.credentials)

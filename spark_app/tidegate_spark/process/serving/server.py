@@ -82,10 +82,10 @@ class Server:
         loop.add_reader(self._socket, self._accept)
         loop.run_forever()
         loop.remove_reader(self._socket)
-        loop.run_until_complete(self._let_go())
+        loop.run_until_complete(self._cut_connections())
         loop.close()
 
-    async def _let_go(self) -> None:
+    async def _cut_connections(self) -> None:
         await asyncio.gather(*self._accepting, return_exceptions=True)
         for connection in list(self._connections):
             connection.cut()

@@ -94,7 +94,7 @@ def check_begins_here(going: list[str], commits: Iterable[str]) -> None:
         )
 
 
-def take_back(
+def roll_back(
     session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, str], None], *, others: bool = False
 ) -> None:
     """Take back what a sink remembers of batches that the query's checkpoint does not know.

@@ -108,7 +108,7 @@ class Tables:
         self,
         session: SparkSession,
         notice: Callable[[str, str, bool], None],
-        take_back: Callable[[str, Sink], None] | None,
+        roll_back: Callable[[str, Sink], None] | None,
         *,
         apart: bool,
         pinned: bool,
@@ -118,11 +118,11 @@ class Tables:
         Args:
             session: the Spark session.
             notice: tells the user something once: reason, message, whether it is a warning.
-            take_back: called with a checkpoint and a file sink that may know batches of another history.
+            roll_back: called with a checkpoint and a file sink that may know batches of another history.
             apart: executors have folders of their own.
             pinned: this is the first launch of a version.
         """
-        self._session, self._notice, self._take_back = session, notice, take_back
+        self._session, self._notice, self._roll_back = session, notice, roll_back
         self._apart, self._pinned = apart, pinned
 
     def before_query(self, writer: DataStreamWriter, query: str, checkpoint: str, table: str, given: Given) -> None:
@@ -146,8 +146,8 @@ class Tables:
         why = refusal(found, self._is_pods_own)
         if why:
             raise SinkRefusedError(why)
-        if found.sink is not None and self._take_back is not None:
-            self._take_back(checkpoint, found.sink)
+        if found.sink is not None and self._roll_back is not None:
+            self._roll_back(checkpoint, found.sink)
         last = max(map(int, filter(str.isdigit, names_in(self._session, f"{checkpoint}/offsets") or ())), default=-1)
         if found.sink is not None and not found.exists and not found.own_path:
             log_names = names_in(self._session, f"{found.location.rstrip('/')}/{METADATA}")

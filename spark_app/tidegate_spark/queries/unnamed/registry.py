@@ -114,7 +114,7 @@ class UnnamedQueries:
         try:
             named = name_for(location, known)
         except UndecidedError:
-            self._take_back()
+            self._note_no_move()
             raise
         with self._storage():
             after = self._with(notes, noted, named, digest_of(location), objects)
@@ -155,7 +155,7 @@ class UnnamedQueries:
         batches = (entry.key[len(commits) :] for entry in objects.store.list(commits))
         return max((int(batch) for batch in batches if batch.isdecimal()), default=-1)
 
-    def _take_back(self) -> None:
+    def _note_no_move(self) -> None:
         """Note no more that a query moves which was taken for the only one, and is not."""
         try:
             for _ in range(_TRIES if self._supposed else 0):

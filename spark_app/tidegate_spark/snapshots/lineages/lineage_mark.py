@@ -19,9 +19,6 @@ WITHOUT_OUTPUT_SINCE = "withoutOutputSince"
 """Query -> the first of several such batches in a row, which lineages of before left: no driver ran in between."""
 
 
-_SPAN = (WITHOUT_OUTPUT, WITHOUT_OUTPUT_SINCE)
-
-
 def read(own: SnapshotRepository, lineage: int) -> dict[str, Any]:
     """Return what says that the lineage was filled, nothing if nothing does.
 
@@ -59,8 +56,8 @@ def remove(own: SnapshotRepository, lineage: int) -> None:
 
 def without_output(mark: Mapping[str, Any]) -> dict[str, range]:
     """Return query -> its batches that put nothing out, of which the lineage's first driver is to note each. Pure."""
-    last, since = ({} if not isinstance(each, dict) else each for each in map(mark.get, _SPAN))
-    return {str(query): range(int(since.get(query, batch)), int(batch) + 1) for query, batch in last.items()}
+    last, since = (_batches(mark, name) for name in (WITHOUT_OUTPUT, WITHOUT_OUTPUT_SINCE))
+    return {query: range(since.get(query, batch), batch + 1) for query, batch in last.items()}
 
 
 def after_repartition(
@@ -107,6 +104,11 @@ def parent_of_first(own: SnapshotRepository, lineage: int) -> str:
 def name_of_foreign(made: Manifest) -> str:
     """Return how a snapshot of another application, or of another place, is named where ids of the own ones stand."""
     return f"{made.application.namespace}/{made.application.name}/{made.id}"
+
+
+def _batches(mark: Mapping[str, Any], name: str) -> dict[str, int]:
+    found = mark.get(name)
+    return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
 
 
 def _key(own: SnapshotRepository, lineage: int) -> str:

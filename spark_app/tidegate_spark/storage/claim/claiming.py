@@ -201,7 +201,7 @@ def _next(
     if known is not None:
         raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
     if opens(owned, config) and config.opening == OPENS_EMPTY:
-        _refuse_to_begin_with_something(client, config)
+        _refuse_to_start_over_something(client, config)
     return as_claimed(content, owned, config, spark_version), None
 
 
@@ -308,7 +308,7 @@ def _nothing_there(config: DriverConfig) -> FaultError:
     return FaultError(Fault(Reason.STORAGE_EMPTY, messages.nothing_there(place.uri, place.endpoint)))
 
 
-def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> None:
+def _refuse_to_start_over_something(client: S3Client, config: DriverConfig) -> None:
     # What an attempt at a repartition left is removed under the fence, where nobody makes it any more.
     if _can_be_continued(client, config.storage, config.lineage):
         message = messages.lineage_not_empty(config.lineage, config.storage.uri, LINEAGE_PREFIX)

@@ -22,7 +22,7 @@ hadoop.set(f"fs.s3a.bucket.{bucket}.acl.default", "NoSuchAcl")
 spark.conf.set("fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")
 
 
-def look(rows: DataFrame, batch: int) -> None:
+def inspect_batch(rows: DataFrame, batch: int) -> None:
     """Connect to the storage as an executor does: with the settings that the query sends it, and none kept."""
     hadoop.set("fs.s3a.encryption.algorithm", "NoSuchAlgorithm")
     hadoop.set("fs.s3a.proxy.host", "127.0.0.1")
@@ -37,4 +37,4 @@ def look(rows: DataFrame, batch: int) -> None:
 
 
 ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
-ticks.writeStream.foreachBatch(look).start().awaitTermination()
+ticks.writeStream.foreachBatch(inspect_batch).start().awaitTermination()

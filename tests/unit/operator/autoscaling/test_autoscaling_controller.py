@@ -48,7 +48,7 @@ class World:
     ``unsteady`` seconds from the one that cannot, and is ``behind`` by so many.
     """
 
-    looks, unsteady, behind = 1, 0.0, 0.0
+    checks, unsteady, behind = 1, 0.0, 0.0
     asked: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, mode: str = "Active", quotas: NoQuotas | None = None, **status: Any) -> None:
@@ -92,7 +92,7 @@ class World:
 
     async def read_batch(self, report: AgentReport) -> float | None:
         self.index.reports[KEY] = TimedReport(report, self.steady(), self.driver.uid, 0)
-        for _ in range(self.looks - 1):
+        for _ in range(self.checks - 1):
             await self.reconciler.reconcile(KEY)
         return await self.reconciler.reconcile(KEY)
 
@@ -154,7 +154,7 @@ async def test_an_application_that_falls_behind_gets_a_target_and_is_woken() -> 
 async def test_looks_at_the_same_report_change_nothing_whatever_the_clock_says(window: int) -> None:
     """It is looked at after each report, and whenever its own reconcile was: mostly twice at the same report."""
     once, often = SixExecutors(window), SixExecutors(window)
-    often.looks, often.unsteady = 2, 0.001
+    often.checks, often.unsteady = 2, 0.001
     targets = [target for _, target in await once.batches_of_little(180)]
     assert [target for _, target in await often.batches_of_little(180)] == targets
     assert targets[-1] < 6

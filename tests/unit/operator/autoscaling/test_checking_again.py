@@ -99,14 +99,14 @@ def test_executors_that_were_of_no_use_are_not_forgotten_by_a_clock_that_is_set_
     app = Autoscaled()
     app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
     app.for_seconds(300, measured(1400.0, saturated=True, processed=430.0))
-    figures = measured(1400.0, saturated=True, processed=430.0, executors=10)
+    measures = measured(1400.0, saturated=True, processed=430.0, executors=10)
     # Of a time that lies further ahead nobody can say when it was.
     for back, step in (
         (0.001, Reason.INEFFECTIVE_SCALING),
         (600.0, Reason.INEFFECTIVE_SCALING),
         (2 * HELD_SECONDS, Reason.SCALE_UP),
     ):
-        now = situation(figures, app.at, now=app.past.held_at - back, wanted=10)
+        now = situation(measures, app.at, now=app.past.held_at - back, wanted=10)
         assert evaluate(SETTINGS, now, app.past).step is step
 
 

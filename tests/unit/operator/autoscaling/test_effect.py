@@ -165,10 +165,10 @@ def test_of_a_step_that_is_too_large_as_much_is_taken_as_is_of_use() -> None:
 
 
 def test_where_executors_wait_for_most_of_a_batch_no_more_are_even_tried() -> None:
-    app, figures = Autoscaled(), measured(420.0, busy=0.8, utilization=0.12)
-    said = app.for_seconds(600, figures)
+    app, measures = Autoscaled(), measured(420.0, busy=0.8, utilization=0.12)
+    said = app.for_seconds(600, measures)
     assert (app.executors, said.step) == (4, Reason.INEFFECTIVE_SCALING)
-    message = explain(SETTINGS, situation(figures, app.at), said)
+    message = explain(SETTINGS, situation(measures, app.at), said)
     assert "they would hardly help: executors work for 15% of a batch's time, and wait for the rest." in message
     assert "A hot key, the driver's part of a batch or a slow sink" in message
 
@@ -186,6 +186,6 @@ def test_what_was_of_no_use_once_is_not_named_where_it_is_not_what_keeps_them_aw
 
 
 def test_executors_that_are_missing_are_not_called_useless() -> None:
-    figures = measured(900.0, executors=1, busy=1.0, utilization=0.55, saturated=True)
-    said = evaluate(SETTINGS, situation(figures, wanted=8), Past(version="v", target=8))
+    measures = measured(900.0, executors=1, busy=1.0, utilization=0.55, saturated=True)
+    said = evaluate(SETTINGS, situation(measures, wanted=8), Past(version="v", target=8))
     assert said.step is Reason.EXECUTORS_MISSING

@@ -13,13 +13,13 @@ from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, si
 
 
 def say(settings: Settings = SETTINGS, past: Past | None = None, **fields: Any) -> str:
-    now = situation(fields.pop("figures", None), **fields)
+    now = situation(fields.pop("measures", None), **fields)
     return explain(settings, now, evaluate(settings, now, past or Past()))
 
 
 def test_a_step_up_is_explained_with_its_numbers() -> None:
-    figures = measured(700.0, saturated=True, processed=400.0, backlog=120_000.0)
-    assert say(figures=figures) == (
+    measures = measured(700.0, saturated=True, processed=400.0, backlog=120_000.0)
+    assert say(measures=measures) == (
         "12 executors instead of 4. 700 rows/s arrive; an executor can process 100, and is to be used for 70% of that; "
         "120,000 rows of backlog are to be processed within 10 min: 12.0 are needed."
     )
@@ -28,7 +28,7 @@ def test_a_step_up_is_explained_with_its_numbers() -> None:
 def test_the_rate_of_large_batches_is_told_with_what_small_ones_do_and_the_numbers_make_the_need() -> None:
     large = LargeBatches(rate=40.0, rows=3400.0, shares=(1.0,))
     small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.0, shares=(1.0,), backlog=2400.0)
-    assert say(figures=small, past=Past(large=large, packing=0.8, packed_with=1, version="v")).endswith(
+    assert say(measures=small, past=Past(large=large, packing=0.8, packed_with=1, version="v")).endswith(
         "35 rows/s arrive; an executor can process 32 in batches of 3,400 rows (in the present ones of 60 rows, 4.0), "
         "and is to be used for 70% of that; 2,400 rows of backlog are to be processed within 10 min: 1.7 are needed."
     )
@@ -36,42 +36,42 @@ def test_the_rate_of_large_batches_is_told_with_what_small_ones_do_and_the_numbe
 
 
 def test_what_is_right_is_explained_too() -> None:
-    assert say(figures=measured(280.0)) == (
+    assert say(measures=measured(280.0)) == (
         "4 executors are right. 280 rows/s arrive; an executor can process 100, and is to be used for 70% of that: 4.0 "
         "are needed."
     )
 
 
 def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
-    at_the_maximum = say(Settings(most=4), figures=measured(700.0))
+    at_the_maximum = say(Settings(most=4), measures=measured(700.0))
     assert at_the_maximum.startswith("More than 4 executors would be needed; spec.autoscaling.maxExecutors is 4.")
-    of_state = say(figures=measured(700.0, source_partitions=2, state_partitions=4))
+    of_state = say(measures=measured(700.0, source_partitions=2, state_partitions=4))
     assert of_state.startswith("4 executors already have a core for every task; more would be idle.")
     assert of_state.endswith(
         "The sources have 2 partitions and the state has 4 partitions: enough for 4 executors with 1 task each at a "
         "time. Raise spec.state.partitions, which stops the application while its state is repartitioned. Or give the "
         "source more partitions."
     )
-    of_sources = say(figures=measured(700.0, source_partitions=4))
+    of_sources = say(measures=measured(700.0, source_partitions=4))
     assert of_sources.endswith(
         "The sources have 4 partitions: enough for 4 executors with 1 task each at a time. Give the source more "
         "partitions."
     )
     room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
-    assert say(figures=measured(700.0), quota=room).startswith(
+    assert say(measures=measured(700.0), quota=room).startswith(
         "More than 4 executors would be needed; ResourceQuota team has room for 4 executors in all (7500m of 8 "
         "requests.cpu are used, and an executor requests 1)."
     )
-    assert "only 3 of the 4 that are wanted run" in say(figures=measured(700.0, executors=3))
+    assert "only 3 of the 4 that are wanted run" in say(measures=measured(700.0, executors=3))
 
 
 def test_batches_that_are_limited_are_told_with_what_waits() -> None:
     throttled = measured(700.0, throttled=True, lag_rows=12_000, busy=0.62, backlog=12_000.0)
-    assert "input waits (12,000 rows) while batches take 62% of the time" in say(figures=throttled)
+    assert "input waits (12,000 rows) while batches take 62% of the time" in say(measures=throttled)
 
 
 def test_what_still_grows_is_explained_with_what_came_lately() -> None:
-    assert say(figures=measured(420.0, arriving_lately=700.0)).endswith(
+    assert say(measures=measured(420.0, arriving_lately=700.0)).endswith(
         ": 6.0 are needed, and 10.0 for the 700 rows/s that arrived lately."
     )
 
@@ -108,12 +108,12 @@ def test_a_share_that_is_less_than_one_executor_is_told_to_be_one() -> None:
 
 
 def test_where_only_the_ceiling_asks_for_fewer_the_share_is_told_too() -> None:
-    figures = measured(7000.0, source_partitions=6, state_partitions=6)
+    measures = measured(7000.0, source_partitions=6, state_partitions=6)
     app = Autoscaled(executors=20)
-    said = app.for_seconds(310, figures)
+    said = app.for_seconds(310, measures)
     assert (said.recommended, said.current) == (10, 20)
     assert "one step removes at most 50% of the executors" in explain(
-        SETTINGS, situation(figures, app.at, wanted=20), said
+        SETTINGS, situation(measures, app.at, wanted=20), said
     )
 
 
@@ -134,7 +134,7 @@ def test_an_excluded_period_is_told_with_its_end() -> None:
 
 
 def test_where_only_reading_gets_faster_that_is_said() -> None:
-    said = say(figures=measured(280.0, source_partitions=32, state_partitions=2))
+    said = say(measures=measured(280.0, source_partitions=32, state_partitions=2))
     assert said.endswith(
         "Beyond 2 executors only reading gets faster: the state has 2 partitions (spec.state.partitions)."
     )
@@ -171,11 +171,11 @@ def test_of_few_executors_that_have_stayed_it_is_said_that_batches_are_waited_fo
 
 def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
     short = Shortage(3, 0, NOW)
-    said = say(figures=measured(280.0), at=300.0, shortage=short)
+    said = say(measures=measured(280.0), at=300.0, shortage=short)
     assert said.startswith("4 executors are right.")
     assert "Only 3 executors run (4 wanted); there have been too few since 2027-01-15T08:00:00Z." in said
     assert "Only 3 executors run" in say(at=300.0, shortage=short, obstacle=Obstacle.NOT_READY)
-    assert "Only 3 executors run" not in say(figures=measured(280.0), at=30.0, shortage=short)
+    assert "Only 3 executors run" not in say(measures=measured(280.0), at=30.0, shortage=short)
 
 
 def test_what_does_not_run_is_not_judged() -> None:

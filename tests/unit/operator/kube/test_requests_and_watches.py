@@ -179,7 +179,7 @@ async def lines_from(*chunks: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-async def test_lines_are_the_same_however_they_are_divided(size: int) -> None:
+async def test_lines_are_the_same_however_they_are_split(size: int) -> None:
     text = b"a\n\nbcd\n" + b"e" * 20 + b"\n\nrest"
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     ended = [(line, b"\n") for line in (b"a", b"", b"bcd", b"e" * 20, b"")]

@@ -36,7 +36,7 @@ SPLITS: dict[str, tuple[str, str | int, dict[str, str], MemorySplit]] = {
 
 
 @pytest.mark.parametrize(("role", "memory", "conf", "split"), SPLITS.values(), ids=SPLITS.keys())
-def test_memory_is_divided(role: str, memory: str | int, conf: dict[str, str], split: MemorySplit) -> None:
+def test_memory_is_split(role: str, memory: str | int, conf: dict[str, str], split: MemorySplit) -> None:
     assert split_memory(role, memory, conf) == split
 
 

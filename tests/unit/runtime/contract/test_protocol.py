@@ -58,7 +58,7 @@ def test_a_value_is_the_same_on_the_other_side(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "whole"),
     [
         ("caf\udce9.csv", "caf\ufffd.csv"),
         ("\ud83d", "\ufffd"),
@@ -70,12 +70,12 @@ def test_a_value_is_the_same_on_the_other_side(value: Any) -> None:
     ],
 )
 def test_half_a_character_as_python_has_it_in_names_of_files_is_told_as_one_that_is_not_known(
-    text: str, told: str
+    text: str, whole: str
 ) -> None:
     """No other program reads or writes it: such a report was none, and what it said could not be written down."""
     fault = Fault(Reason.COMPLETED, text)
-    assert msgspec.json.decode(to_json(fault))["message"] == told
-    assert from_report(Fault, json.dumps(vars(fault))).message == told
+    assert msgspec.json.decode(to_json(fault))["message"] == whole
+    assert from_report(Fault, json.dumps(vars(fault))).message == whole
 
 
 @pytest.mark.parametrize(

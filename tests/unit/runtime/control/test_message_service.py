@@ -496,7 +496,7 @@ def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
         planned.append(office.service.position())
         return entry
 
-    office.works.looks["reload-config"] = check
+    office.works.checks["reload-config"] = check
     if of_broker:
         office.service.take_in([of_rabbit("y")])
     else:
@@ -539,7 +539,7 @@ def ends(office: Office) -> dict[str, tuple[str, str]]:
 def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
     hanging: Hanging, caplog: pytest.LogCaptureFixture
 ) -> None:
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     office.offer(ControlOrder("before", "ping"), config("stuck"), config("after"), ControlOrder("last", "ping"))
     assert ends(office) == {
         "before": ("message", ""),
@@ -555,7 +555,7 @@ def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
 
 @pytest.mark.parametrize("origin", ["rabbitmq:control", "kafka:control/0", "storage:writer"])
 def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     numbered = not origin.startswith("rabbitmq")
     names = {"before": "ping", "stuck": "reload-config", "after": "reload-config"}
     office.service.take_in(
@@ -574,7 +574,7 @@ def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
 
 def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hanging: Hanging) -> None:
     """Nor does it in a process that comes later, which knows the message as rejected and does not look at it again."""
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     orders = (config("stuck", '{"a": 2}'), config("after", '{"b": 3}'))
     office.offer(*orders)
     said = office.said("stuck")
@@ -596,7 +596,7 @@ def test_everything_else_goes_on_while_a_message_hangs_and_none_comes_before_it(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk, "POLL_SECONDS", 0.01)
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}))
+    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}))
     office.offer(ControlOrder("before", "ping"), config("stuck"), ControlOrder("after", "ping"))
     assert list(ends(office)) == ["before"]
     office.commit("one", 7)
@@ -615,7 +615,7 @@ def test_a_look_that_fails_is_repeated_and_what_it_said_is_in_the_rejection(capl
     def check(entry: Entry) -> Entry:
         raise ConnectionError("no answer from the bucket")
 
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": check}), message_seconds=0.05)
+    office = Office(works=FakeWorks({"one"}, checks={"reload-config": check}), message_seconds=0.05)
     office.offer(config("x"))
     assert office.said("x").reason == "MessageTimedOut"
     assert office.said("x").message.endswith("ConnectionError: no answer from the bucket.")

@@ -112,7 +112,7 @@ def test_a_message_that_names_a_bucket_that_does_not_answer_is_rejected_and_the_
         place = Storage("s3://models/app", f"http://127.0.0.1:{silent.getsockname()[1]}", path_style_access=True)
         fetch = fetcher(place, lambda: Credentials("key", "secret"), size_limit=100)
         works = FakeWorks(
-            looks={"reload-model": lambda entry: inspected(entry, fetch, ModelSettings(("s3://models/",)))}
+            checks={"reload-model": lambda entry: inspected(entry, fetch, ModelSettings(("s3://models/",)))}
         )
         buckets = Buckets()
         service = MessageService(lambda: repository_in(buckets), works, Declared(), message_seconds=0.2)

@@ -563,9 +563,9 @@ def test_errors_are_told_however_long_and_many_they_are_and_the_query_goes_on(
     caller.close()
     app.commit()
     assert [app.said(name).state for name in names] == [MessageState.FAILED] * messages
-    (told,) = app.said("m0").queries["main"].errors
-    assert told == f"host/1: ValueError: {error}"[: len(told)]
-    assert len(told) == LONGEST_ERROR
+    (said,) = app.said("m0").queries["main"].errors
+    assert said == f"host/1: ValueError: {error}"[: len(said)]
+    assert len(said) == LONGEST_ERROR
 
 
 def test_what_failed_and_does_not_when_its_task_is_tried_again_is_told_no_more(app: Application) -> None:

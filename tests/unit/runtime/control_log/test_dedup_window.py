@@ -57,7 +57,7 @@ def test_a_position_is_in_what_is_in_force_so_that_a_fork_reads_on_there() -> No
     log.append([record(0), record(1)])
     assert (log.state_at(1).consumed, log.state_at(2).consumed) == ({PART: 1}, {PART: 2})
     fork = opened(Buckets())
-    fork.begin_with(log.state_at(1), log.entries(1, 2))
+    fork.start_from(log.state_at(1), log.entries(1, 2))
     assert fork.consumed == {PART: 2}
 
 
@@ -127,7 +127,7 @@ def test_no_other_application_has_the_writers_of_a_snapshots() -> None:
     log.append([written(0), record(0)])
     assert log.state_at(2).consumed == {PART: 1}
     fork = opened(Buckets())
-    fork.begin_with(log.state_at(2), ())
+    fork.start_from(log.state_at(2), ())
     assert fork.consumed == {PART: 1}
 
 

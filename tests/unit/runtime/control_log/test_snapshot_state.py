@@ -10,7 +10,7 @@ from tidegate_spark.control.service.reports import messages_between
 from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import Verdict
-from tidegate_spark.control_log.snapshot_state import Kept, begin_with, kept_at
+from tidegate_spark.control_log.snapshot_state import Kept, kept_at, start_from
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, Clock, message, opened, repository_in
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
@@ -68,7 +68,7 @@ def test_a_fork_goes_on_where_the_snapshot_was() -> None:
     buckets = app_with(9)
     found = kept(buckets, one=5, other=7)
     for _ in range(2):
-        begin_with(other(buckets), found, 1, own=False)
+        start_from(other(buckets), found, 1, own=False)
     log = ControlLog(other(buckets), Clock())
     log.load()
     assert [log.state_at(position).config["a"] for position in (5, 7)] == [5, 7]
@@ -81,7 +81,7 @@ def test_a_fork_of_a_paused_application_is_not_paused() -> None:
     buckets = Buckets()
     opened(buckets).append([message("pause")])
     found = kept(buckets, one=1)
-    begin_with(other(buckets), found, 1, own=False)
+    start_from(other(buckets), found, 1, own=False)
     assert found.state.paused
     assert b'"paused":false' in buckets.content[BUCKET]["apps/fork/control/bases/000000000001.json"].body
 
@@ -93,7 +93,7 @@ def test_what_the_original_was_told_between_its_queries_batches_is_not_done_by_a
     log.append([message("pause"), message("dump-state", {}), message(payload={"a": 2})])
     found = kept(buckets, one=1, other=4)
     for _ in range(2):
-        begin_with(other(buckets), found, 1, own=False)
+        start_from(other(buckets), found, 1, own=False)
     fork = ControlLog(other(buckets), Clock())
     fork.load()
     assert (fork.last, fork.state_at(4).paused, fork.state_at(4).config) == (4, False, {"a": 2})
@@ -104,11 +104,11 @@ def test_what_the_original_was_told_between_its_queries_batches_is_not_done_by_a
 def test_a_fork_of_an_application_that_was_rolled_back_can_be_rolled_back_itself(positions: dict[str, int]) -> None:
     """Its lineages are counted from one again: that to which the original was taken back is none of the fork's."""
     original = app_with(4)
-    begin_with(repository_in(original), kept(original, one=2, other=3), 5, own=True)
+    start_from(repository_in(original), kept(original, one=2, other=3), 5, own=True)
     opened(original).append([message(payload={"a": 6})])
     forked = Buckets()
     for _ in range(2):
-        begin_with(repository_in(forked), kept(original, **positions), 1, own=False)
+        start_from(repository_in(forked), kept(original, **positions), 1, own=False)
     log = opened(forked)
     assert log.state_at(log.settle()).config == {"a": 6}
     # A query that has had no batch since the rollback hears of what is in force, and not of what was taken back.
@@ -116,7 +116,7 @@ def test_a_fork_of_an_application_that_was_rolled_back_can_be_rolled_back_itself
     assert '{"a": 4}' not in payloads
     before = kept(forked, one=6)
     log.append([message(payload={"a": 7})])
-    begin_with(repository_in(forked), before, 2, own=True)
+    start_from(repository_in(forked), before, 2, own=True)
     again = opened(forked)
     assert again.verdict(7) is Verdict.ROLLED_BACK
     assert again.state_at(again.settle()).config == {"a": 6}
@@ -126,14 +126,14 @@ def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
     buckets = app_with(9)
     found, mine = kept(buckets, one=5), app_with(3)
     with pytest.raises(ControlLogError, match="has messages of its own, up to 3"):
-        begin_with(repository_in(mine), found, 1, own=False)
+        start_from(repository_in(mine), found, 1, own=False)
 
 
 def test_a_rollback_rolls_back_what_came_after_and_numbers_go_on() -> None:
     buckets = app_with(9)
     found = kept(buckets, one=5, other=7)
     for _ in range(2):
-        begin_with(repository_in(buckets), found, 2, own=True)
+        start_from(repository_in(buckets), found, 2, own=True)
     log = opened(buckets)
     assert log.last == 10
     assert [log.state_at(position).config["a"] for position in (5, 7, 10)] == [5, 7, 7]
@@ -152,7 +152,7 @@ def test_a_rollback_to_before_the_oldest_that_the_log_has_works_too() -> None:
         log.write_base()
         log.append([message(payload={"a": number})])
     assert log.remove_before(log.last) > 3
-    begin_with(repository_in(buckets), found, 2, own=True)
+    start_from(repository_in(buckets), found, 2, own=True)
     again = opened(buckets)
     assert [again.state_at(position).config["a"] for position in (2, 3, again.last)] == [2, 3, 3]
     again.append([message(payload={"b": 1})])
@@ -164,9 +164,9 @@ def test_a_rollback_that_is_cut_anywhere_is_completed_by_the_next_one() -> None:
         buckets = app_with(9)
         found = kept(buckets, one=5, other=7)
         try:
-            begin_with(repository_in(buckets, cut_after(number)), found, 2, own=True)
+            start_from(repository_in(buckets, cut_after(number)), found, 2, own=True)
         except ConnectionError:
-            begin_with(repository_in(buckets), found, 2, own=True)
+            start_from(repository_in(buckets), found, 2, own=True)
             log = opened(buckets)
             assert log.state_at(log.settle()).config == {"a": 7}
             assert log.last == 10

@@ -16,7 +16,7 @@ class Backend:
 
     ids: list[str] = field(default_factory=list)
     target: int = 0
-    let_gone: list[str] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
 
     def registered(self) -> Sequence[str]:
         return list(self.ids)
@@ -24,9 +24,9 @@ class Backend:
     def request(self, wanted: int) -> None:
         self.target = wanted
 
-    def let_go(self, ids: Sequence[str]) -> None:
+    def release(self, ids: Sequence[str]) -> None:
         assert self.target < len(self.ids), "Spark would replace who goes"
-        self.let_gone += ids
+        self.released += ids
 
     def end(self, *ids: str) -> None:
         self.ids = [each for each in self.ids if each not in ids]
@@ -41,20 +41,20 @@ def count(scale: Scale, wanted: int | None, now: float) -> tuple[int, int]:
 def test_nothing_is_asked_of_spark_before_anybody_wants_another_number() -> None:
     backend = Backend(["1", "2"])
     assert Scale(backend).check(None, 0.0) == Count(2, 0)
-    assert (backend.target, backend.let_gone) == (0, [])
+    assert (backend.target, backend.released) == (0, [])
 
 
 def test_of_too_many_the_youngest_go_and_do_not_count_as_running_while_their_tasks_end() -> None:
     backend = Backend(["9", "10", "2"])
     scale = Scale(backend)
     assert count(scale, 1, 0.0) == (1, 2)
-    assert (backend.target, backend.let_gone) == (1, ["9", "10"])
+    assert (backend.target, backend.released) == (1, ["9", "10"])
     assert count(scale, 1, 1.0) == (1, 2)
     backend.end("10")
     assert count(scale, 1, 2.0) == (1, 1)
     backend.end("9")
     assert count(scale, 1, 3.0) == (1, 0)
-    assert backend.let_gone == ["9", "10"], "nobody is released twice"
+    assert backend.released == ["9", "10"], "nobody is released twice"
 
 
 def test_executors_that_go_are_no_part_of_those_that_are_wanted_again() -> None:
@@ -66,7 +66,7 @@ def test_executors_that_go_are_no_part_of_those_that_are_wanted_again() -> None:
     backend.end("2", "3")
     backend.ids.append("4")
     assert count(scale, 2, 2.0) == (2, 0)
-    assert backend.let_gone == ["2", "3"]
+    assert backend.released == ["2", "3"]
 
 
 def test_an_executor_that_was_on_its_way_when_fewer_were_wanted_goes_after_a_while() -> None:
@@ -77,7 +77,7 @@ def test_an_executor_that_was_on_its_way_when_fewer_were_wanted_goes_after_a_whi
     backend.ids.append("2")
     assert count(scale, 1, 6.0) == (2, 0)
     assert count(scale, 1, 6.0 + SURPLUS_SECONDS) == (1, 1)
-    assert backend.let_gone == ["2"]
+    assert backend.released == ["2"]
 
 
 def test_one_that_was_made_in_the_place_of_a_lost_one_stays() -> None:
@@ -91,7 +91,7 @@ def test_one_that_was_made_in_the_place_of_a_lost_one_stays() -> None:
     backend.ids.append("4")
     scale.check(2, SURPLUS_SECONDS)
     assert count(scale, 2, SURPLUS_SECONDS + 1.5) == (3, 0), "the while begins again with each surplus"
-    assert backend.let_gone == []
+    assert backend.released == []
 
 
 def test_of_those_that_go_it_is_known_which_has_been_at_it_for_longest() -> None:
@@ -128,7 +128,7 @@ class Spark:
     def request(self, wanted: int) -> None:
         self.target = wanted
 
-    def let_go(self, ids: Sequence[str]) -> None:
+    def release(self, ids: Sequence[str]) -> None:
         for each in ids:
             self.born.pop(int(each), None)
 
@@ -261,7 +261,7 @@ def test_fewer_and_then_more_again_are_started_at_once_though_others_ended_befor
 
 def test_those_that_end_their_tasks_are_replaced_when_they_have_gone_though_others_ended_before() -> None:
     scale, spark = recovered(4)
-    spark.let_go = lambda ids: None  # type: ignore[method-assign] # their tasks take long
+    spark.release = lambda ids: None  # type: ignore[method-assign] # their tasks take long
     run(scale, spark, 10, wanted=2)
     assert run(scale, spark, 100, wanted=4).leaving == 2
     spark.born = {number: since for number, since in spark.born.items() if number in sorted(spark.born)[:2]}

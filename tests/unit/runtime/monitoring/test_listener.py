@@ -1,4 +1,4 @@
-"""What Spark's streaming events come to in the driver's figures, and how little is asked of Spark for it."""
+"""What Spark's streaming events come to in the driver's measures, and how little is asked of Spark for it."""
 
 import json
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Event:
 
     run: str
     query: str = ""
-    figures: str = ""
+    measures: str = ""
     error: str = ""
 
     def id(self) -> JavaObject:
@@ -48,7 +48,7 @@ class Event:
         return self.query or None
 
     def progress(self) -> JavaObject:
-        return JavaObject(self.figures)
+        return JavaObject(self.measures)
 
     def exception(self) -> JavaObject:
         return JavaObject(self.error)
@@ -83,7 +83,7 @@ def figures_of(batch: int) -> str:
 def test_all_figures_of_a_batch_are_taken_from_one_text() -> None:
     driver = Driver()
     driver.starts("run")
-    driver.spark.onQueryProgress(Event("run", figures=figures_of(4)))
+    driver.spark.onQueryProgress(Event("run", measures=figures_of(4)))
     query = driver.query
     assert (query.name, query.batch_id, query.committed, query.input_rows_total) == ("counts", 4, 1, 5)
     assert (query.state_rows, query.state_bytes, query.batch_duration_ms) == (9, 77, 250)

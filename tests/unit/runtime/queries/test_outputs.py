@@ -116,9 +116,9 @@ def test_a_fork_takes_along_where_its_original_writes_and_does_not_write_there()
 
 def test_all_queries_of_a_process_are_noted_and_what_is_noted_is_not_written_again() -> None:
     places = Places()
-    book = places.registry("orders")
+    registry = places.registry("orders")
     for name, output in [("decisions", TOPIC), ("told", FUNCTION), ("decisions", TOPIC), ("shown", None)]:
-        assert book.refusal_of(name, output) == ""
+        assert registry.refusal_of(name, output) == ""
     noted = read_outputs(places.repository("orders"), OUTPUTS_FILE)
     assert noted is not None
     assert noted.queries == {"decisions": TOPIC, "told": FUNCTION}

@@ -136,7 +136,7 @@ OPTIONAL = "try:\n    import nobody_has_this\nexcept ImportError:\n    pass\n"
 
 
 @pytest.fixture(params=["python's own", "an injected runtime's"])
-def library(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def libraries(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of modules that nobody wrote for the program, and whose path does not say so."""
     folder = tmp_path / "libraries"
     folder.mkdir()
@@ -149,10 +149,10 @@ def library(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("text", "only"), [(OPTIONAL, True), (f"{OPTIONAL}frame.writeStream.start()", False)])
 def test_what_a_library_outside_of_site_packages_does_not_find_starts_nothing_but_the_library_itself_may(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path, text: str, only: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Path, text: str, only: bool
 ) -> None:
     program = Program(tmp_path, monkeypatch, ONE)
-    program.module("sitecustomize", text, loaded=True, folder=library)
+    program.module("sitecustomize", text, loaded=True, folder=libraries)
     assert program.is_only() is only
 
 

@@ -449,7 +449,7 @@ def test_a_lineage_that_starts_from_a_snapshot_of_before_locations_were_noted_fo
     world = World()
     world.commit("main")
     world.scene.take("nightly")
-    location_notes.begin_with(world.scene.repository(), 2, {"main": digest_of(REFUNDS)})
+    location_notes.note_queries(world.scene.repository(), 2, {"main": digest_of(REFUNDS)})
     world.begin_lineage("nightly")
     assert world.notes == {}
     assert world.start(ORDERS) == ["main"]

@@ -253,7 +253,7 @@ def test_a_query_without_state_is_taken_along_as_it_is(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("committed", "divided", "mark"),
+    ("committed", "repartitioned", "mark"),
     [
         (4, {"main": 5}, {"withoutOutput": {"main": 5}}),
         (3, {"main": 4}, {"withoutOutput": {"main": 4}, "withoutOutputSince": {"main": 3}}),
@@ -262,10 +262,10 @@ def test_a_query_without_state_is_taken_along_as_it_is(world: World) -> None:
     ],
 )
 def test_a_batch_without_output_after_which_nothing_ran_is_still_to_be_noted(
-    committed: int, divided: dict[str, int], mark: dict[str, Any]
+    committed: int, repartitioned: dict[str, int], mark: dict[str, Any]
 ) -> None:
     old = {"withoutOutput": {"main": 3}}
-    assert lineage_mark.after_repartition(old, {"main": committed}, divided) == mark
+    assert lineage_mark.after_repartition(old, {"main": committed}, repartitioned) == mark
 
 
 def test_three_repartitions_without_a_batch_between_them_are_noted_one_after_the_other() -> None:

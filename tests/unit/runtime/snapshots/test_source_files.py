@@ -30,7 +30,7 @@ def test_a_query_whose_sources_keep_nothing_needs_nothing() -> None:
     assert files([], "12", '{"0":{"value":3,"runTimeMs":7}}') == set()
 
 
-def test_what_kafka_began_with_is_taken_as_it_is() -> None:
+def test_what_kafka_was_started_with_is_taken_as_it_is() -> None:
     kafka = '{"events":{"0":12,"1":9}}'
     assert files(["0/0", "1/0"], kafka, kafka) == {"0/0", "1/0"}
 

@@ -139,11 +139,11 @@ def test_a_lineage_that_a_repartition_makes_is_opened_only_by_a_launch_that_says
     # Somebody has set the number in the status to that of an attempt, which may fail after that.
     assert known({**claim_of(9, 2), **made}, launch(10, 3)) == Known(9, 2)
     # One that says so knows that it was whole.
-    told = launch(10, 3, OPENS_REPARTITIONED)
+    launched = launch(10, 3, OPENS_REPARTITIONED)
     if mark:
-        assert known({**claim_of(9, 2), **made}, told) is None
+        assert known({**claim_of(9, 2), **made}, launched) is None
     else:
-        assert fault({**claim_of(9, 2), **made}, told).reason is Reason.STORAGE_OLDER
+        assert fault({**claim_of(9, 2), **made}, launched).reason is Reason.STORAGE_OLDER
 
 
 @pytest.mark.parametrize(

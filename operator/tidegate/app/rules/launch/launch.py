@@ -46,7 +46,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 MAY_COME = frozenset({Reason.REFERENCE_MISSING, Reason.STORAGE_CONFLICT})
 """Reasons why nothing can come of a spec that end without another edit."""
-_TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
+_ROLLED_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
@@ -233,7 +233,7 @@ def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     status, stable = o.app.status, o.app.status.last_stable
     if o.app.metadata.deletion_timestamp is not None or o.app.spec.suspend:
         return ()
-    if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else "", _taken_back(o)):
+    if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else "", _rolled_back(o)):
         return ()
     try:
         pods = _pods(o, status.epoch + 1)
@@ -252,10 +252,10 @@ def refusal_of(o: Observation) -> Refusal | None:
     return refusal if o.driver is None and _refused_this_launch(o, refusal) else None
 
 
-def _taken_back(o: Observation) -> str:
+def _rolled_back(o: Observation) -> str:
     """Return the hash of the version that is not launched again because it was rolled back, empty if there is none."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _TAKEN_BACK or upgrade.reason == Reason.SUPERSEDED:
+    if upgrade is None or upgrade.phase not in _ROLLED_BACK or upgrade.reason == Reason.SUPERSEDED:
         return ""
     return upgrade.to_spec_hash
 

@@ -208,8 +208,8 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
         # Counted at the first reconcile without it, because the status has no driver after that.
         return Reason.DRIVER_LOST if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
-    taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)
-    if asked or taken_back or not is_new_end(o):
+    withdrawn = o.driver.terminating and stop_was_asked_for(o.app.status)
+    if asked or withdrawn or not is_new_end(o):
         return ""
     termination = read_termination(o.driver.ended)
     if termination is not None and termination.reason in (Reason.COMPLETED, Reason.STOPPED):

@@ -16,7 +16,7 @@ from tidegate.pods.records.faults import read_termination
 
 MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
 """Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""
-_TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
+_ROLLED_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -> int | None:
@@ -82,7 +82,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
     upgrade = known.upgrade
     if upgrade is None or upgrade.lineage != lineage:
         return ()
-    if upgrade.phase in _TAKEN_BACK:
+    if upgrade.phase in _ROLLED_BACK:
         return _after_rollback(upgrade, upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
     repartition = upgrade.repartition
     if repartition is None or repartition.result != RepartitionResult.COMPLETED or repartition.lineage != lineage:

@@ -166,7 +166,7 @@ async def test_the_account_that_tidegate_makes_itself_is_nothing_against_an_edit
 DIVIDING = f"{PODS}/orders-repartition-2"
 
 
-def divided(memory: str = "2Gi") -> StreamingApp:
+def repartitioned(memory: str = "2Gi") -> StreamingApp:
     """Return an application whose state is to be repartitioned."""
     old = old_app()
     old = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, state_partitions=4))
@@ -177,14 +177,14 @@ async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_wo
     over = Forbidden(OVER_THE_LIMIT, limit_range=True)
     world = World()
     world.api.refusing[DIVIDING] = over
-    assert await world.check(divided()) == PodRejection("repartition", over.message)
+    assert await world.check(repartitioned()) == PodRejection("repartition", over.message)
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     world = World()
     world.api.refusing[f"{PODS}/orders-driver"] = over
-    assert await world.check(divided()) is None, "its launch is tried until a LimitRange lets it in"
+    assert await world.check(repartitioned()) is None, "its launch is tried until a LimitRange lets it in"
     world = World()
     world.api.refusing[DIVIDING] = Forbidden("exceeded quota: what runs is counted")
-    assert await world.check(divided()) is None
+    assert await world.check(repartitioned()) is None
 
 
 async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() -> None:
@@ -192,7 +192,7 @@ async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() ->
     api = world.api = Floored()
     client: Any = api
     world.pod_dry_run = PodDryRun(client, lambda: world.now, Index())
-    assert await world.check(divided()) is None
+    assert await world.check(repartitioned()) is None
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     for pod in api.tried:
         (init,) = pod["spec"]["initContainers"]
@@ -203,9 +203,9 @@ async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() ->
 async def test_what_such_a_pod_gets_makes_no_version_and_is_tried_nevertheless_when_it_is_changed() -> None:
     world = World()
     world.api.refusing[DIVIDING] = Forbidden(OVER_THE_LIMIT, limit_range=True)
-    assert await world.check(divided()) is not None
+    assert await world.check(repartitioned()) is not None
     del world.api.refusing[DIVIDING]
-    assert await world.check(divided("1536Mi")) is None
+    assert await world.check(repartitioned("1536Mi")) is None
 
 
 async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:

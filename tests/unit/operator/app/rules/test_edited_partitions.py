@@ -127,11 +127,11 @@ def test_a_suspended_one_that_was_never_stable_says_that_it_has_to_go_on_for_it(
 
 
 def test_while_a_rollback_fills_its_lineage_it_is_named() -> None:
-    taken_back = at_gate(phase=Phase.STARTING)
+    rolled_back = at_gate(phase=Phase.STARTING)
     began = StartedFrom(snapshot_name="up", id="up", app_uid="u1", lineage=1, uri="s3://streams", snapshot_lineage=1)
-    status = msgspec.structs.replace(taken_back.status, start_from=began)
+    status = msgspec.structs.replace(rolled_back.status, start_from=began)
     rolling = upgrading(
-        msgspec.structs.replace(taken_back, status=status), app_with({IMAGE: A}), UpgradePhase.ROLLING_BACK, lineage=1
+        msgspec.structs.replace(rolled_back, status=status), app_with({IMAGE: A}), UpgradePhase.ROLLING_BACK, lineage=1
     )
     driver = starts(app_with({IMAGE: A}, status=rolling.status))
     o = observe(asking(rolling, EIGHT), driver=driver)

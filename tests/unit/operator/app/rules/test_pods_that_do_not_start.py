@@ -112,27 +112,27 @@ def test_a_new_version_whose_pod_cannot_begin_is_rolled_back_after_the_patience_
     delay, reason, _, message = DELAYS[kind]
     new = under_test()
     plan = decide(observe(new, driver=stuck(new, delay)), NOW + seconds)
-    taken_back = kind in PERSISTS and seconds > 120
-    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
-    if taken_back:
+    rolled_back = kind in PERSISTS and seconds > 120
+    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == rolled_back
+    if rolled_back:
         assert record(plan).reason == reason
         assert acts(plan, do.DeleteDriver)
         assert [word for word in message if word not in record(plan).message] == []
 
 
-@pytest.mark.parametrize(("timeout", "taken_back"), [(60, True), (600, False)])
-def test_the_patience_is_the_specs(timeout: int, taken_back: bool) -> None:
+@pytest.mark.parametrize(("timeout", "rolled_back"), [(60, True), (600, False)])
+def test_the_patience_is_the_specs(timeout: int, rolled_back: bool) -> None:
     new = under_test(change={"podStartTimeoutSeconds": timeout})
     plan = decide(observe(new, driver=stuck(new, MISSING)), NOW + 100)
-    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
+    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == rolled_back
 
 
-@pytest.mark.parametrize(("age", "taken_back"), [(10, False), (119, False), (130, True)])
-def test_a_later_pod_of_a_version_under_test_has_the_patience_too(age: float, taken_back: bool) -> None:
+@pytest.mark.parametrize(("age", "rolled_back"), [(10, False), (119, False), (130, True)])
+def test_a_later_pod_of_a_version_under_test_has_the_patience_too(age: float, rolled_back: bool) -> None:
     """The first was drained after long, or a quota admitted none: what is wrong with this one may pass in a moment."""
     new, now = under_test(), NOW + 600
     plan = decide(observe(new, driver=stuck(new, MISSING, created_at=now - age)), now)
-    if taken_back:
+    if rolled_back:
         assert record(plan).phase is UpgradePhase.ROLLING_BACK
     else:
         assert not acts(plan, do.DeleteDriver)

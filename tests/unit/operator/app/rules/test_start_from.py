@@ -215,8 +215,8 @@ def fork_on(partitions: int, change: dict[str, Any] | None = None, **fields: Any
     """Return a fork that asks for four partitions, if nothing else, and whose state is known to have another number."""
     asked = {"startFrom": {"snapshotRef": {"name": "nightly"}}, **(change or {})}
     app = app_with(asked, name="variant", uid="u-9")
-    begun_with = msgspec.structs.replace(RECORD, started=True)
-    status = {"start_from": begun_with, "state_partitions": partitions, "phase": Phase.RUNNING, "batch": 3}
+    begun = msgspec.structs.replace(RECORD, started=True)
+    status = {"start_from": begun, "state_partitions": partitions, "phase": Phase.RUNNING, "batch": 3}
     return launched(app, **{**status, **fields})
 
 

@@ -177,8 +177,8 @@ def test_a_launch_says_why_it_may_be_in_another_lineage() -> None:
     stateless = under_test(UpgradePhase.STOPPING, mode=UpgradeMode.STATELESS, lineage=2, rollback_snapshot=None)
     assert (launch_of(stateless).lineage, launch_of(stateless).opening) == (2, OPENS_EMPTY)
     done = RepartitionStatus(partitions=8, previous_partitions=4, lineage=2, result=RepartitionResult.COMPLETED.value)
-    divided = under_test(UpgradePhase.STOPPING, lineage=2, repartition=done)
-    assert (launch_of(divided).lineage, launch_of(divided).opening) == (2, OPENS_REPARTITIONED)
+    repartitioned = under_test(UpgradePhase.STOPPING, lineage=2, repartition=done)
+    assert (launch_of(repartitioned).lineage, launch_of(repartitioned).opening) == (2, OPENS_REPARTITIONED)
 
 
 def test_a_version_at_its_gate_expects_what_it_has_committed_in_a_lineage_that_a_repartition_made() -> None:
@@ -186,11 +186,11 @@ def test_a_version_at_its_gate_expects_what_it_has_committed_in_a_lineage_that_a
     gate = with_status(under_test(UpgradePhase.GATE, lineage=2, repartition=done), lineage=2, batch=10)
     began = build_driver_config(gate, 3, 2, PLATFORM)
     assert (began.opening, began.expects, began.expects_batches) == (OPENS_REPARTITIONED, EXPECTS_BEGINNING, {})
-    told = with_status(gate, batches=(SnapshotBatch(name="main", batch_id=12),))
-    committed = build_driver_config(told, 3, 2, PLATFORM)
+    known = with_status(gate, batches=(SnapshotBatch(name="main", batch_id=12),))
+    committed = build_driver_config(known, 3, 2, PLATFORM)
     assert (committed.expects, committed.expects_batches) == (EXPECTS_STATE, {"main": 12})
     # Of the lineage before it, before the first launch in the new one.
-    stopped = build_driver_config(with_status(told, lineage=1), 3, 2, PLATFORM)
+    stopped = build_driver_config(with_status(known, lineage=1), 3, 2, PLATFORM)
     assert (stopped.expects, stopped.expects_batches) == (EXPECTS_BEGINNING, {})
 
 

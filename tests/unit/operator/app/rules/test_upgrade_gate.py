@@ -202,11 +202,11 @@ def test_what_takes_a_version_back_is_its_own_failure(driver: Failing, is_failur
 def test_of_a_version_that_is_rolled_back_nobody_says_that_its_driver_starts_again() -> None:
     new = under_test()
     driver = driver_of(new, ended=ended_with(Reason.LINEAGE_NOT_EMPTY, 0), phase="Succeeded")
-    taken_back = record(decide(observe(new, driver=driver), NOW))
-    assert taken_back.phase is UpgradePhase.ROLLING_BACK
+    rolled_back = record(decide(observe(new, driver=driver), NOW))
+    assert rolled_back.phase is UpgradePhase.ROLLING_BACK
     entry = entry_of(Reason.LINEAGE_NOT_EMPTY)
-    assert entry.remedy in taken_back.message
-    assert entry.after not in taken_back.message
+    assert entry.remedy in rolled_back.message
+    assert entry.after not in rolled_back.message
 
 
 @pytest.mark.parametrize("how", ["no image for long", "not in time", "no pod in time"])
@@ -274,7 +274,7 @@ KEPT_BEFORE = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name
 
 
 @pytest.mark.parametrize(
-    ("driver", "fields", "taken_back"),
+    ("driver", "fields", "rolled_back"),
     [
         ({"ended": lost_after(main=41)}, {}, True),
         ({"ended": lost_after(main=41)}, {"mode": UpgradeMode.STATELESS}, False),
@@ -294,13 +294,13 @@ KEPT_BEFORE = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name
     ],
 )
 def test_a_version_that_lacks_records_is_rolled_back_if_that_undoes_nothing(
-    driver: Failing, fields: dict[str, Any], taken_back: bool
+    driver: Failing, fields: dict[str, Any], rolled_back: bool
 ) -> None:
     new = under_test(**fields)
     app = written(observe(new, driver=driver_of(new, **driver)))
-    assert (phase_of(app) is UpgradePhase.ROLLING_BACK) == taken_back
+    assert (phase_of(app) is UpgradePhase.ROLLING_BACK) == rolled_back
     step = app.status.upgrade
-    if taken_back and step is not None:
+    if rolled_back and step is not None:
         assert (step.reason, "topic 'b' has no offset 7" in step.message) == ("SourceDataLost", True)
         # The version that these are for is not in force any more.
         assert not any(
@@ -341,11 +341,11 @@ def test_a_storage_without_the_newest_state_that_both_versions_have_rolls_nothin
         assert phase_of(written(observe(new, driver=driver), NOW + seconds)) is UpgradePhase.GATE
 
 
-@pytest.mark.parametrize(("lag", "taken_back"), [(0, False), (-1, False), (7, True)])
-def test_a_version_that_has_no_input_is_waited_for_and_one_that_lags_is_not(lag: int, taken_back: bool) -> None:
+@pytest.mark.parametrize(("lag", "rolled_back"), [(0, False), (-1, False), (7, True)])
+def test_a_version_that_has_no_input_is_waited_for_and_one_that_lags_is_not(lag: int, rolled_back: bool) -> None:
     new = under_test()
     plan = decide(observe(new, **runs(new, 1, lag_rows=lag)), NOW + 3600)
-    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
+    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == rolled_back
 
 
 @pytest.mark.parametrize(
