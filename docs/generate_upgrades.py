@@ -60,7 +60,7 @@ def table() -> str:
 
 def _line(rule: Rule) -> str:
     phases = _GROUPS.get(rule.phases) or ", ".join(_state(phase) for phase in rule.phases)
-    module = rule.when.__module__.rpartition(".")[2]
+    module = rule.when.__module__.partition(".upgrade.")[2].replace(".", "/")
     when = f"{module}: {rule.when.__name__.replace('_', ' ')}{', and the spec is this version' * rule.of_version}"
     then = (rule.when.__doc__ or "").partition("\n")[0]
     reason = rule.reason.value if rule.reason is not None else "its own" if rule.to is not None else ""

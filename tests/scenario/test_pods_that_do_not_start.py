@@ -15,7 +15,7 @@ from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.app.rules.upgrade import work_pod
+from tidegate.app.rules.pods import work_pod
 from tidegate.cache.pods.start_events import Delays, StartEvents
 
 SEEDS = range(6)

@@ -17,9 +17,7 @@ LONG_MODULES = {
     "spark_app/tidegate_spark/contract/protocol.py": "a contract: its names are imported from here by other versions",
     "spark_app/tidegate_spark/contract/reasons/areas/driver.py": "a table with one entry a reason",
 }
-FULL_FOLDERS = {
-    "operator/tidegate/app/rules/upgrade": "one rule's module a phase, and what they share",
-}
+FULL_FOLDERS: dict[str, str] = {}
 LONG_FUNCTIONS = {
     "operator/tidegate/app/rules/status.py::build_status": "one line a field",
     "operator/tidegate/autoscaling/algorithm/measured.py::_between": "one line a field",

@@ -14,7 +14,7 @@ from tidegate.api import foreign_text
 from tidegate.api.streaming_app import Resources
 from tidegate.api.values.times import growing_pause
 from tidegate.app.observation import Observation, PodRejection
-from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
+from tidegate.app.rules.upgrade.repartition.dry_run import all_pods_to_try
 from tidegate.cache.index import Index
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.engine.resource_key import Key

@@ -364,3 +364,14 @@ def offsets_of_another(asked: int, present: int) -> str:
         f"{_OFFSETS}.lineage is {asked}, but the application is in lineage {present}: it has no effect. If you want "
         f"it, set lineage to {present}, and change spec.restartNonce."
     )
+
+
+# --- pods of an upgrade ---
+
+
+def pod_did_not_run(pod: str) -> str:
+    return f"Pod {pod} did not run."
+
+
+def see_pod(pod: str, namespace: str) -> str:
+    return f'Pod {pod} reports no progress yet: "kubectl describe pod {pod} -n {namespace}".'

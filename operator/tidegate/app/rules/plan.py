@@ -30,20 +30,21 @@ from tidegate.app.rules.live.restarting import cut_batch_event
 from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.disowned import wait_for_disowned_driver
 from tidegate.app.rules.pods.executors import rescale_live
+from tidegate.app.rules.pods.work_pod import NOTHING, Kept
 from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.status import build_status, write_is_due_in
 from tidegate.app.rules.upgrade.adoption import adoption_event
-from tidegate.app.rules.upgrade.deferred_repartition import (
+from tidegate.app.rules.upgrade.effective_spec import with_effective_spec, with_version_under_test
+from tidegate.app.rules.upgrade.invalid_spec import invalid_edit_condition
+from tidegate.app.rules.upgrade.rehearsal import keep_rehearsal
+from tidegate.app.rules.upgrade.repartition.deferred import (
     about_all,
     deferred_condition,
     deferred_event,
     with_kept_number,
 )
-from tidegate.app.rules.upgrade.effective_spec import with_effective_spec, with_version_under_test
-from tidegate.app.rules.upgrade.invalid_spec import invalid_edit_condition
-from tidegate.app.rules.upgrade.rehearsal import keep_rehearsal
-from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
-from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
+from tidegate.app.rules.upgrade.repartition.phase import kept_condition, kept_event
+from tidegate.app.rules.upgrade.repartition.pod import hold_for_repartition, keep_repartition
 from tidegate.app.rules.upgrade.reporting import (
     apply_upgrade_to_condition,
     is_reported,
@@ -52,7 +53,6 @@ from tidegate.app.rules.upgrade.reporting import (
     step_events,
 )
 from tidegate.app.rules.upgrade.table import next_step, with_step
-from tidegate.app.rules.upgrade.work_pod import NOTHING, Kept
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health

@@ -36,7 +36,7 @@ from tidegate.app.rules.pods.executors import running_executors, wanted_executor
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
-from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
+from tidegate.app.rules.upgrade.repartition.phase import with_progress, without_progress
 from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets, with_ignored_offsets
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict

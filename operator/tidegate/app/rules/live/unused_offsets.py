@@ -10,7 +10,7 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.present_condition import present_condition
 from tidegate.app.rules.upgrade.record import UNDER_TEST, UNDER_WAY
-from tidegate.app.rules.upgrade.repartition import wanted_repartition
+from tidegate.app.rules.upgrade.repartition.phase import wanted_repartition
 from tidegate.app.rules.upgrade.starting_offsets import are_older, offsets_asked, were_left_out, why_unreadable
 from tidegate_spark.contract.reasons import Reason
 

@@ -9,7 +9,7 @@ from tidegate.app.rules.pods.executors import lacks_key
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
-from tidegate.app.rules.upgrade.repartition import judge_copy
+from tidegate.app.rules.upgrade.repartition.phase import judge_copy
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.reasons import Reason

@@ -10,7 +10,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StableSpec, UpgradePhase
 from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, rival_of, version_held
-from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
+from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable
 
 STABLE_PHASES = frozenset({*OLD_RUNS, UpgradePhase.REFUSED, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 """Phases in which the last stable version is to run, whatever the spec says."""

@@ -9,11 +9,11 @@ from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, Upgra
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import refusal_message, refusal_of
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
+from tidegate.app.rules.pods.work_pod import never_starts, seconds_to_start
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
 from tidegate.app.rules.upgrade.record import Step, active_queries, change
 from tidegate.app.rules.upgrade.rollback import rolled_back
-from tidegate.app.rules.upgrade.work_pod import never_starts, seconds_to_start
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records import faults
 from tidegate.pods.records.fault_messages import reported

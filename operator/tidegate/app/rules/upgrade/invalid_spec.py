@@ -18,8 +18,8 @@ from tidegate.app.rules.upgrade.effective_spec import with_version
 from tidegate.app.rules.upgrade.gate import why_not_rolled_back
 from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, was_refused
 from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending
-from tidegate.app.rules.upgrade.repartition import not_repartitioned
-from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable, why_not_repartitioned
+from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable, why_not_repartitioned
+from tidegate.app.rules.upgrade.repartition.phase import not_repartitioned
 from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.app.rules.upgrade.starting_offsets import offsets_asked
 from tidegate.app.rules.verdict import Verdict

@@ -198,14 +198,6 @@ def rehearsal_without_room(why: str, seconds: int) -> str:
     return f"{why} The rehearsal waited for {seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
 
 
-def pod_did_not_run(pod: str) -> str:
-    return f"Pod {pod} did not run."
-
-
-def see_pod(pod: str, namespace: str) -> str:
-    return f'Pod {pod} reports no progress yet: "kubectl describe pod {pod} -n {namespace}".'
-
-
 # --- the gate ---
 
 STARTED = "The new version was started."

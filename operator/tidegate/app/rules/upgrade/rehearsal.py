@@ -15,9 +15,10 @@ from tidegate.app.actions import Action, ConfirmRecord, CreateRehearsal, DeleteR
 from tidegate.app.builders.rehearsal_pod import build_rehearsal, longest_seconds
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import provide
-from tidegate.app.rules.upgrade import messages, work_pod
+from tidegate.app.rules.pods import work_pod
+from tidegate.app.rules.pods.work_pod import Kept
+from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.record import Step, change, seconds_since, with_obsolete
-from tidegate.app.rules.upgrade.work_pod import Kept
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.pauses import clocks_time_left
 from tidegate.pods.records.fault_messages import reported, with_remedy

@@ -6,14 +6,15 @@ import dataclasses
 
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.pods import work_pod
 from tidegate.app.rules.pods.executor_ends import END_REASONS
 from tidegate.app.rules.pods.executors import lacks_key, name_silence
-from tidegate.app.rules.upgrade import messages, record, rehearsal, work_pod
+from tidegate.app.rules.upgrade import messages, record, rehearsal
 from tidegate.app.rules.upgrade.copying import ORDER_PAUSE, PATIENCE
 from tidegate.app.rules.upgrade.effective_spec import STABLE_PHASES
 from tidegate.app.rules.upgrade.gate import idle_in, is_idle, waits_for_input
 from tidegate.app.rules.upgrade.record import UPGRADE_REASONS, Step
-from tidegate.app.rules.upgrade.repartition import starts_again
+from tidegate.app.rules.upgrade.repartition.phase import starts_again
 from tidegate.app.rules.upgrade.rollback import lost_snapshot_condition, why_ignored
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent

@@ -26,8 +26,8 @@ from tidegate.app.rules.upgrade.invalid_spec import can_go_on
 from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_was_launched_last
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
-from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
-from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
+from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable
+from tidegate.app.rules.upgrade.repartition.phase import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.starting_offsets import offsets_asked, offsets_before_launch, why_unreadable
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

@@ -22,7 +22,7 @@ from tidegate.api.values.errors import SpecError
 from tidegate.app.builders.starting_offsets import OF_UPGRADE, refuse_unreadable_offsets
 from tidegate.app.observation import Observation
 from tidegate.app.rules.upgrade import messages
-from tidegate.app.rules.upgrade.repartition import wanted_repartition
+from tidegate.app.rules.upgrade.repartition.phase import wanted_repartition
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -22,11 +22,11 @@ from tidegate.app.rules.upgrade import (
     invalid_spec,
     messages,
     rehearsal,
-    repartition,
     rollback,
     start_upgrade,
 )
 from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, Step, applied
+from tidegate.app.rules.upgrade.repartition import phase as repartition
 from tidegate.app.rules.upgrade.starting_offsets import with_ignored_offsets
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Phase, RehearsalStatus, RepartitionStatus
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation, PodRejection
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
+from tidegate.app.rules.upgrade.repartition.dry_run import all_pods_to_try
 from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe

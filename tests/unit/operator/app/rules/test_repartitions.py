@@ -23,7 +23,7 @@ from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.copying import PATIENCE
-from tidegate.app.rules.upgrade.repartition_pod import ROOM_PATIENCE
+from tidegate.app.rules.upgrade.repartition.pod import ROOM_PATIENCE
 from tidegate.cache.process_state import PodProgress, ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord, Waiting

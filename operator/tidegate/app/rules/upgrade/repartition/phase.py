@@ -27,9 +27,9 @@ from tidegate.api.streaming_app import (
 from tidegate.app.observation import Observation
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages, record
-from tidegate.app.rules.upgrade import repartition_messages as texts
 from tidegate.app.rules.upgrade.record import Step, change
-from tidegate.app.rules.upgrade.repartition_pod import find_pod, outcome_of, report_of
+from tidegate.app.rules.upgrade.repartition import messages as texts
+from tidegate.app.rules.upgrade.repartition.pod import find_pod, outcome_of, report_of
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.faults import Problem

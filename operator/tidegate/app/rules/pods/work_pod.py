@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action
 from tidegate.app.observation import Observation
-from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules import messages
 from tidegate.cache.process_state import Refusal
 from tidegate.engine.rules.pauses import refused_for
 from tidegate.engine.rules.table import earliest

@@ -11,9 +11,10 @@ from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, U
 from tidegate.app.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
 from tidegate.app.builders.repartition_pod import build_repartition_pod
 from tidegate.app.observation import Observation, lacks_access
-from tidegate.app.rules.upgrade import messages, record, work_pod
-from tidegate.app.rules.upgrade import repartition_messages as texts
-from tidegate.app.rules.upgrade.work_pod import Kept
+from tidegate.app.rules.pods import work_pod
+from tidegate.app.rules.pods.work_pod import Kept
+from tidegate.app.rules.upgrade import messages, record
+from tidegate.app.rules.upgrade.repartition import messages as texts
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health

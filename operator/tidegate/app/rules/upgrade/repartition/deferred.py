@@ -15,9 +15,9 @@ from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradeMode, Up
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME
 from tidegate.app.rules.upgrade import messages
-from tidegate.app.rules.upgrade import repartition_messages as texts
 from tidegate.app.rules.upgrade.record import Step
-from tidegate.app.rules.upgrade.repartition import is_another_asked_for, wanted_repartition
+from tidegate.app.rules.upgrade.repartition import messages as texts
+from tidegate.app.rules.upgrade.repartition.phase import is_another_asked_for, wanted_repartition
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health

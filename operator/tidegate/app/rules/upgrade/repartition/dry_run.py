@@ -15,10 +15,10 @@ from tidegate.app.builders.repartition_pod import build_attempt
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, why_not_built
 from tidegate.app.rules.upgrade import record
-from tidegate.app.rules.upgrade import repartition_messages as texts
-from tidegate.app.rules.upgrade.deferred_repartition import is_deferred
-from tidegate.app.rules.upgrade.repartition import state_of_newer, wanted_repartition
-from tidegate.app.rules.upgrade.repartition_pod import find_pod
+from tidegate.app.rules.upgrade.repartition import messages as texts
+from tidegate.app.rules.upgrade.repartition.deferred import is_deferred
+from tidegate.app.rules.upgrade.repartition.phase import state_of_newer, wanted_repartition
+from tidegate.app.rules.upgrade.repartition.pod import find_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
 from tidegate_spark.contract.protocol import ROLE_REPARTITION

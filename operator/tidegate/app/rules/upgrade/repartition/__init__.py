@@ -1,0 +1,1 @@
+"""An upgrade that changes the number of state partitions: deferred, checked, made by a pod. No I/O."""
