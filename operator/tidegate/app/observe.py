@@ -67,12 +67,12 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
 
 
 def _ends_of(index: Index, key: Key, driver: PodRecord | None) -> tuple[PodRecord, ...]:
-    return tuple(pod for pod in index.executor_ends.of(key) if driver is not None and of_driver(pod, driver))
+    return tuple(pod for pod in index.last_ends.executors(key) if driver is not None and of_driver(pod, driver))
 
 
 def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
     # End and deletion can come so close together that nothing was decided in between: its last words would be lost.
-    driver, status = index.parted_driver((app.metadata.namespace, app.metadata.name)), app.status
+    driver, status = index.last_ends.driver((app.metadata.namespace, app.metadata.name)), app.status
     if driver is None or driver.ended is None or app.metadata.deletion_timestamp is not None:
         return None
     # Once the status knows no driver, or a later one, its absence has been judged.

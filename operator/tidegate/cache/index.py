@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast
 from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.cache.app_versions import AppVersion, Identity
-from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
 from tidegate.cache.kinds.versions import Departed, version_number
@@ -28,6 +27,7 @@ from tidegate.cache.known_apps import (
     too_large,
 )
 from tidegate.cache.large_apps import LargeApps
+from tidegate.cache.last_ends import LastEnds
 from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
 from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
@@ -54,13 +54,12 @@ class Index:
         self._pods: dict[Key, dict[str, PodRecord]] = {}
         self._homes: dict[Key, Key] = {}
         """Namespace and name of each pod that is known, and its application."""
-        self._parted: dict[Key, PodRecord] = {}
         self._roots = StorageRoots()
         self.large = large if large is not None else LargeApps()
         self._gone = Departed()
         self._namespaces = tuple(namespaces)
         self._features: dict[type[FeatureIndex], FeatureIndex] = {}
-        self.executor_ends = ExecutorEnds()
+        self.last_ends = LastEnds(self._apps)
         self.memories: dict[Key, ProcessState] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.silences: dict[Key, str] = {}
@@ -256,9 +255,9 @@ class Index:
         self._pods.setdefault(key, {})[pod.name] = pod
         self._homes[pod.namespace, pod.name] = key
         if pod.role == ROLE_DRIVER:
-            self._parted.pop(key, None)
+            self.last_ends.forget_driver(key)
         if pod.finished:
-            self.executor_ends.note(key, pod)
+            self.last_ends.note(key, pod)
         return None if known is not None and is_only_placed(known, pod) else key
 
     def remove_pod(self, pod: PodRecord) -> Key | None:
@@ -279,9 +278,8 @@ class Index:
             last = known
         if known is not None and last.ended is None:  # the end of an unreadable one was seen before
             last = dataclasses.replace(last, ended=known.ended, running=known.running)
-        if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
-            self._parted[key] = dataclasses.replace(last, labelled=True)  # what is gone gets none back
-        self.executor_ends.note(key, last)
+        self.last_ends.note_driver(key, dataclasses.replace(last, labelled=True))  # what is gone gets none back
+        self.last_ends.note(key, last)
         if known is not None:
             self._take_out_pod(known)
         return key
@@ -315,10 +313,6 @@ class Index:
         del pods[known.name]
         if not pods:
             del self._pods[home]
-
-    def parted_driver(self, key: Key) -> PodRecord | None:
-        """Return the driver that went last, as it ended; None if there was another since, or no end was seen."""
-        return self._parted.get(key)
 
     def replace_pods(
         self, pods: list[PodRecord], namespace: str, version: str, unread: Collection[str] = ()
@@ -381,8 +375,7 @@ class Index:
         self._apps.pop(key, None)
         for feature in self._features.values():
             feature.forget_app(key)
-        self._parted.pop(key, None)
-        self.executor_ends.forget(key)
+        self.last_ends.forget(key)
         self._roots.remove(key)
         self.memories.pop(key, None)
         self.reports.pop(key, None)

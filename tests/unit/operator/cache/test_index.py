@@ -10,9 +10,9 @@ import pytest
 from tidegate.api.spec_hash import has_same_store, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.cache.app_versions import Identity
-from tidegate.cache.executor_ends import MOST_ENDS
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.last_ends import MOST_ENDS, MOST_UNKNOWN
 from tidegate.cache.storage_roots import roots_of
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import FINALIZER
@@ -244,9 +244,9 @@ def test_the_end_of_a_driver_is_kept_when_it_is_gone_until_there_is_another() ->
     index.put_pod(pod)
     final = dataclasses.replace(pod, resource_version="11", ended=ended_with(Reason.STOPPED, 143))
     index.remove_pod(final)
-    assert (index.pods(KEY), index.parted_driver(KEY)) == ([], final)
+    assert (index.pods(KEY), index.last_ends.driver(KEY)) == ([], final)
     index.put_pod(dataclasses.replace(pod, uid="pod-2", resource_version="20"))
-    assert index.parted_driver(KEY) is None
+    assert index.last_ends.driver(KEY) is None
 
 
 def test_a_late_version_of_a_driver_that_is_gone_does_not_hide_its_end() -> None:
@@ -254,7 +254,7 @@ def test_a_late_version_of_a_driver_that_is_gone_does_not_hide_its_end() -> None
     final = driver_of(APP, resource_version="11", ended=ended_with(Reason.STOPPED, 143))
     index.put_pod(final)
     index.remove_pod(dataclasses.replace(final, resource_version="9", ended=None))
-    assert index.parted_driver(KEY) == final
+    assert index.last_ends.driver(KEY) == final
 
 
 STRANGER: dict[str, Any] = {"app": "", "role": "", "owner_uid": "", "app_uid": "", "resource_version": "11"}
@@ -360,7 +360,7 @@ def test_nobody_restores_the_labels_of_a_driver_that_was_looked_for_and_is_gone(
     index.put_pod(pod)
     index.miss_pod(dataclasses.replace(pod, resource_version="11"))
     index.remove_pod(index.pods(KEY)[0])
-    parted = index.parted_driver(KEY)
+    parted = index.last_ends.driver(KEY)
     assert parted is not None
     assert parted.labelled
 
@@ -396,7 +396,7 @@ def test_of_a_driver_whose_last_state_cannot_be_read_the_end_that_was_seen_count
     index.put_pod(ended)
     bare = dataclasses.replace(driver_of(APP), ended=None, **STRANGER)
     assert (index.remove_pod(bare), index.pods(KEY)) == (KEY, [])
-    parted = index.parted_driver(KEY)
+    parted = index.last_ends.driver(KEY)
     assert parted is not None
     assert parted.ended == ended.ended
 
@@ -536,16 +536,46 @@ def test_how_an_executor_ended_is_known_when_its_pod_is_gone() -> None:
     index.put_pod(dataclasses.replace(first, resource_version="12", **failed))
     index.remove_pod(dataclasses.replace(first, resource_version="13", delete_by=9.0, **failed))
     index.remove_pod(executor_of(APP, 2, resource_version="14", delete_by=9.0))
-    ends = index.executor_ends.of(KEY)
+    ends = index.last_ends.executors(KEY)
     assert [(pod.uid, pod.ended is not None, pod.terminating) for pod in ends] == [
         ("exec-1-1", True, False),
         ("exec-1-2", False, True),
     ]
 
 
+def test_of_pods_that_end_after_their_application_only_the_latest_are_kept() -> None:
+    """Whoever creates applications under new names all the time would fill the operator's memory with their ends."""
+    index = Index()
+    names = [f"nightly-{number}" for number in range(MOST_UNKNOWN + 100)]
+    for number, name in enumerate(names):
+        app = app_with(name=name, uid=f"uid-{number}")
+        index.put_app(app)
+        index.remove_app(("shop", name), app.metadata.uid)
+        driver = driver_of(app, uid=f"driver-{number}", ended=ended_with(Reason.STOPPED, 143))
+        index.remove_pod(driver)
+        index.remove_pod(executor_of(app, number, resource_version="11"))
+    keys = [("shop", name) for name in names]
+    kept = [index.last_ends.driver(key) is not None for key in keys]
+    assert kept == [False] * 100 + [True] * MOST_UNKNOWN
+    assert [bool(index.last_ends.executors(key)) for key in keys] == kept
+
+
+def test_an_end_that_is_seen_before_its_application_is_kept_for_it_whatever_else_ends() -> None:
+    index = Index()
+    final = driver_of(APP, ended=ended_with(Reason.STOPPED, 143))
+    index.remove_pod(final)
+    index.put_app(APP)
+    for number in range(MOST_UNKNOWN + 1):
+        app = app_with(name=f"nightly-{number}")
+        index.remove_pod(driver_of(app, uid=f"driver-{number}", ended=ended_with(Reason.STOPPED, 143)))
+    found = index.last_ends.driver(KEY)
+    assert found is not None
+    assert found.uid == final.uid
+
+
 def test_of_executors_that_end_for_ever_the_last_ones_are_known() -> None:
     index = Index()
     for number in range(100):
         index.remove_pod(executor_of(APP, number, resource_version=str(11 + number)))
-    names = [pod.name for pod in index.executor_ends.of(KEY)]
+    names = [pod.name for pod in index.last_ends.executors(KEY)]
     assert (len(names), names[-1]) == (MOST_ENDS, "orders-e1-exec-99")
