@@ -288,7 +288,9 @@ class KubeClient:
         url = self._connection.server + path
         started = time.monotonic()
         try:
-            async with session.request(method, url, data=body, headers=headers, timeout=limits) as response:
+            async with session.request(
+                method, url, data=body, headers=headers, timeout=limits, allow_redirects=False
+            ) as response:
                 text = await read_body(response, longest)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._metrics.count_request(method, "none", time.monotonic() - started)
@@ -299,6 +301,9 @@ class KubeClient:
         if text is None:
             return TooLong(messages.answer_too_long(longest))
         self._compare_clocks(response.headers.get("Date", ""))
+        if 300 <= response.status < 400:
+            # Followed, a write would become a read of another place, and count as done.
+            return Unavailable(messages.redirected(response.status, response.headers.get("Location", "")))
         if response.status >= 400:
             return failure_from_response(response.status, text, response.headers)
         return text

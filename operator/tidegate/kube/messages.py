@@ -12,6 +12,10 @@ def answer_too_long(longest: int) -> str:
     return f"the answer is longer than {longest} bytes"
 
 
+def redirected(status: int, location: str) -> str:
+    return f"HTTP {status} to {location or 'nowhere'}: give the operator the API server's own address, not a redirect's"
+
+
 def answer_unreadable(error: Exception) -> str:
     return f"the API server's answer is not understood: {error}"
 

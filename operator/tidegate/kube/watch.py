@@ -238,11 +238,11 @@ class Watch(Generic[T]):
         timeout = aiohttp.ClientTimeout(total=_WATCH_SECONDS + 30, sock_connect=5, sock_read=_SILENCE)
         url = f"{self._client.server}{self._path}?{urlencode(query)}"
         headers = {"Accept": JSON}
-        async with self._client.watches.get(url, headers=headers, timeout=timeout) as response:
+        async with self._client.watches.get(url, headers=headers, timeout=timeout, allow_redirects=False) as response:
             self._client.count_watch(response.status)
             if response.status == 410:
                 raise _ExpiredError
-            if response.status >= 400:
+            if response.status >= 300:
                 raise aiohttp.ClientError(messages.watch_refused(self._path, response.status))
             async for line, end in lines_of(response.content.iter_any()):
                 # A line without an end was cut off with the connection, and comes again.

@@ -93,6 +93,18 @@ async def test_what_can_be_done_without_is_asked_once_and_not_read_beyond_its_le
     assert len(server.asked) == 3
 
 
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed_and_no_write_counts_as_done(code: int) -> None:
+    """A redirected write becomes a read of wherever it leads, which answers 200."""
+    away = [web.Response(status=code, headers={"Location": "/elsewhere"}) for _ in range(4)]
+    server = Server(*away, web.json_response(thing("a", 1)))
+    async with talking_to(server) as kube:
+        answer = await kube.create(PATH, thing("a", 1), Thing)
+    assert isinstance(answer, Unavailable)
+    assert f"HTTP {code} to /elsewhere" in answer.message
+    assert {asked.path for asked in server.asked} == {PATH}
+
+
 @pytest.mark.parametrize(("code", "kind"), [(403, Forbidden), (404, NotFound)])
 async def test_a_refusal_is_returned_at_once(code: int, kind: type[Any]) -> None:
     server = Server(web.Response(status=code))
