@@ -40,6 +40,7 @@ class OutputRegistry:
         self._connect, self._original = connect, original
         self._lock = threading.Lock()
         self._own = Outputs(config.storage.uri, config.program)
+        self._has_earlier = False
 
     def refusal_of(self, name: str, output: Output | None) -> str:
         """Return why a query must not start, empty if it may; it is noted then.
@@ -60,9 +61,17 @@ class OutputRegistry:
     def _note(self) -> None:
         try:
             repository = self._connect()
-            repository.store.put(repository.key(OUTPUTS_FILE), to_json(self._own).encode())
+            # What the process before it noted stays: a fork may begin before each query of this one has started.
+            noted = replace(self._own, queries={**self._earlier(repository), **self._own.queries})
+            self._own, self._has_earlier = noted, True
+            repository.store.put(repository.key(OUTPUTS_FILE), to_json(noted).encode())
         except Exception as error:  # whatever it is: nothing that runs now depends on it
             log.warning("where the queries write is not noted: %s", error, extra={"action": "note-outputs"})
+
+    def _earlier(self, repository: SnapshotRepository) -> dict[str, Output]:
+        """Return what an earlier process of this very program noted; another one's queries are not this one's."""
+        found = None if self._has_earlier else read_outputs(repository, OUTPUTS_FILE)
+        return found.queries if found is not None and found.program == self._own.program != "" else {}
 
 
 def read_outputs(repository: SnapshotRepository, name: str) -> Outputs | None:

@@ -125,6 +125,31 @@ def test_all_queries_of_a_process_are_noted_and_what_is_noted_is_not_written_aga
     assert len([call for call in places.requests if call.verb == "put" and call.done]) == 2
 
 
+def noted_by(places: Places) -> dict[str, Output]:
+    noted = read_outputs(places.repository("orders"), OUTPUTS_FILE)
+    assert noted is not None
+    return noted.queries
+
+
+def test_a_process_that_starts_again_does_not_forget_where_its_later_queries_write() -> None:
+    """A fork that begins between its first query and its last one takes the note along as it is then."""
+    places = Places()
+    for name, output in [("decisions", TOPIC), ("judged", FUNCTION)]:
+        places.registry("orders", program="f00d").refusal_of(name, output)
+    again = places.registry("orders", program="f00d")
+    moved = Output("kafka", "decisions-b", ("a:9092",))
+    assert again.refusal_of("decisions", moved) == ""
+    assert noted_by(places) == {"decisions": moved, "judged": FUNCTION}
+
+
+@pytest.mark.parametrize(("before", "after"), [("f00d", "beef"), ("", "")])
+def test_of_another_program_nothing_stays_noted(before: str, after: str) -> None:
+    places = Places()
+    places.registry("orders", program=before).refusal_of("judged", FUNCTION)
+    places.registry("orders", program=after).refusal_of("decisions", TOPIC)
+    assert noted_by(places) == {"decisions": TOPIC}
+
+
 def test_a_store_that_does_not_answer_keeps_nothing_from_starting() -> None:
     def no_answer() -> SnapshotRepository:
         raise ConnectionError("no answer")
