@@ -64,6 +64,10 @@ class Entry:
     """Page and heading below docs/ that explain it; empty: those of its area."""
     outlasts_rollback: bool = False
     """Whether the previous version fails equally, with whatever state it is given back."""
+    start_fixes: bool = True
+    """Whether a driver that ended with it may do better when it is started again with the same spec."""
+    retried: bool = False
+    """Whether a driver that ended for good with it (exit code 0) is started again: the cause is outside of the spec."""
 
 
 @dataclass(frozen=True)

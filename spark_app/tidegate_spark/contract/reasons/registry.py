@@ -77,6 +77,16 @@ def outlasts_rollback(reason: Reason) -> bool:
     return _ENTRIES[reason].outlasts_rollback
 
 
+def start_fixes(reason: Reason) -> bool:
+    """Return whether the driver that ended with it may do better when started again; of ``NONE`` nothing is known."""
+    return reason not in _ENTRIES or _ENTRIES[reason].start_fixes
+
+
+def is_retried(reason: Reason) -> bool:
+    """Return whether a driver that ended for good (exit code 0) with it is started again all the same."""
+    return reason in _ENTRIES and _ENTRIES[reason].retried
+
+
 def reasons_at(place: Place) -> tuple[Reason, ...]:
     """Return the reasons that can be seen at one place, in the order of the areas."""
     return tuple(entry.reason for entry in _ENTRIES.values() if place in entry.places)

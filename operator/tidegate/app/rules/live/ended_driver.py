@@ -16,44 +16,7 @@ from tidegate.pods.records.faults import Problem, has_unknown_termination, name_
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.reasons import Reason
-
-_RETRIED = frozenset(
-    {
-        Reason.NEWER_FORMAT,
-        Reason.CLAIM_DAMAGED,
-        Reason.NOTES_DAMAGED,
-        Reason.STORAGE_OWNED,
-        Reason.STORAGE_UNSUITABLE,
-        Reason.NOTHING_TO_ADOPT,
-        Reason.STORAGE_EMPTY,
-        Reason.STORAGE_OLDER,
-        Reason.LINEAGE_NOT_EMPTY,
-        Reason.CONFIGURATION_CHANGED,
-    }
-)
-"""Ends with exit code 0 whose cause lies outside of the spec."""
-_FOR_A_PERSON = frozenset(
-    {
-        Reason.MAIN_NOT_FOUND,
-        Reason.QUERY_REFUSED,
-        Reason.STATE_SCHEMA,
-        Reason.SCRIPT_UNSUPPORTED,
-        Reason.CONNECTOR_MISSING,
-        Reason.NEWER_FORMAT,
-        Reason.CLAIM_DAMAGED,
-        Reason.NOTES_DAMAGED,
-        Reason.CHECKPOINT_FILE_MISSING,
-        Reason.SOURCE_DATA_LOST,
-        Reason.PROTOCOL_MISMATCH,
-        Reason.STORAGE_OWNED,
-        Reason.STORAGE_UNSUITABLE,
-        Reason.NOTHING_TO_ADOPT,
-        Reason.STORAGE_EMPTY,
-        Reason.STORAGE_OLDER,
-        Reason.LINEAGE_NOT_EMPTY,
-    }
-)
-"""Ends that another start of the same spec does not fix."""
+from tidegate_spark.contract.reasons.registry import is_retried, start_fixes
 
 
 def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
@@ -108,7 +71,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     if termination is not None and termination.reason is Reason.STOPPED:
         return None  # it was asked to stop, at a batch boundary: the next start is an ordinary one
     problem = name_end(driver)
-    if (termination is None or termination.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
+    if (termination is None or start_fixes(termination.reason)) and _on_its_way_back(o, driver, driver.ended):
         message = messages.restarting_after(problem.message, driver.name)
         return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
     return stalled(Phase.FAILED, problem)
@@ -117,7 +80,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
 def ends_to_be_retried(driver: PodRecord) -> bool:
     """Return whether a driver that ended for good did so for a reason that may go away without a changed spec."""
     termination = read_termination(driver.ended) if ended_for_good(driver) else None
-    return termination is not None and termination.reason in _RETRIED
+    return termination is not None and is_retried(termination.reason)
 
 
 def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:

@@ -219,6 +219,7 @@ AREA = Area(
             "The file or module of spec.application.main, or a file of spec.application.pyFiles, is not in the image.",
             remedy="Correct spec.application.main or spec.application.pyFiles, or put the file into the image.",
             after="The driver restarts with exponential back-off.",
+            start_fixes=False,
         ),
         Entry(
             Reason.APPLICATION_FAILED,
@@ -246,6 +247,7 @@ AREA = Area(
             ),
             after="Tidegate tries again only after a change of the spec.",
             page="guide/write.md",
+            start_fixes=False,
         ),
         Entry(
             Reason.SCRIPT_UNSUPPORTED,
@@ -265,6 +267,7 @@ AREA = Area(
                 "goes on, and the reason ends when the script's own process starts one."
             ),
             page="guide/write.md",
+            start_fixes=False,
         ),
         Entry(
             Reason.DRIVER_CRASHED,
@@ -371,6 +374,7 @@ AREA = Area(
             remedy="Find out who changes Secrets that are labelled app.kubernetes.io/managed-by=tidegate.",
             after="Tidegate launches again, with a Secret of its own.",
             page="design/long-configuration.md",
+            retried=True,
         ),
         Entry(
             Reason.PLAINTEXT_SECRET,

@@ -66,6 +66,7 @@ AREA = Area(
             ),
             after="Tidegate tries again only after a change of the spec.",
             page="guide/upgrade.md#state-that-would-be-misread",
+            start_fixes=False,
         ),
         Entry(
             Reason.STATE_NOT_COMPARED,

@@ -43,6 +43,8 @@ AREA = Area(
                 "state, delete the folder, which loses the state and all snapshots in it."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.NEWER_FORMAT,
@@ -58,6 +60,8 @@ AREA = Area(
                 "application still runs, then change spec.restartNonce, so that its driver gets the newer runtime."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.CLAIM_DAMAGED,
@@ -78,6 +82,8 @@ AREA = Area(
                 "damaged, delete it."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.NOTES_DAMAGED,
@@ -94,6 +100,8 @@ AREA = Area(
                 "after them."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.NOTHING_TO_ADOPT,
@@ -108,6 +116,8 @@ AREA = Area(
                 "application is to start without state, remove spec.startFrom.adopt."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.STORAGE_EMPTY,
@@ -129,6 +139,8 @@ AREA = Area(
                 "and change spec.restartNonce."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.STORAGE_OLDER,
@@ -147,6 +159,8 @@ AREA = Area(
                 "to the lineage in which it ends by the message, and remove both once the application runs."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.LINEAGE_NOT_EMPTY,
@@ -161,6 +175,8 @@ AREA = Area(
                 "state that there is."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.PROTOCOL_MISMATCH,
@@ -175,6 +191,7 @@ AREA = Area(
                 "Then change spec.restartNonce."
             ),
             after="Tidegate tries again only after a change of the spec.",
+            start_fixes=False,
         ),
         Entry(
             Reason.BUCKET_NOT_FOUND,
@@ -257,6 +274,7 @@ AREA = Area(
                 "snapshot of the former one."
             ),
             after="The driver restarts with exponential back-off; the restart budget is not spent.",
+            start_fixes=False,
         ),
         Entry(
             Reason.STORAGE_UNSUITABLE,
@@ -269,6 +287,8 @@ AREA = Area(
                 "spec.storage; it then starts without its state."
             ),
             after="A new driver checks again within 5 minutes.",
+            start_fixes=False,
+            retried=True,
         ),
         Entry(
             Reason.CONNECTOR_MISSING,
@@ -277,6 +297,7 @@ AREA = Area(
             "Spark in the image has no S3A connector.",
             remedy="Set spec.application.runtime to Injected, or use an image that holds the jars of the connector.",
             after="Tidegate tries again only after a change of the spec.",
+            start_fixes=False,
         ),
         Entry(
             Reason.BROKER_UNAVAILABLE,
@@ -308,6 +329,7 @@ AREA = Area(
             ),
             page="guide/lost-records.md",
             outlasts_rollback=True,
+            start_fixes=False,
         ),
         Entry(
             Reason.DEPENDENCY_UNAVAILABLE,
