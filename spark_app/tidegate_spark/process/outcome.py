@@ -14,6 +14,8 @@ class Outcome:
     reason: Reason
     message: str
     exception: str = ""
+    own_storage: bool = False
+    """Of a store's fault: the application's own storage had it, whether or not it still does."""
     adopt: tuple[int, int] = (0, 0)
     """Epoch and lineage that the storage knows, if they are not this driver's."""
     adopt_opening: bool = False

@@ -100,6 +100,10 @@ def another_place(message: str) -> str:
     return f"{message} Not the application's own storage, which answers: another place that it uses."
 
 
+def answers_again(message: str) -> str:
+    return f"{message} It is the application's own storage, which answers again."
+
+
 def script_exited(function: str, code: object, said: str) -> str:
     last = f" Its last words on standard error: {said}" if said else ""
     return f"The application called {function}({code!r}).{last}"

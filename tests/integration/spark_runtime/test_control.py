@@ -381,7 +381,7 @@ def test_a_fork_starts_from_what_was_in_force(
     # One of its queries has a checkpoint of before it took part.
     assert fork.exit_code() == EXIT_OK, fork.output[-3000:]
     assert fork.termination.reason is Reason.QUERY_REFUSED
-    assert "its checkpoint is from before" in fork.termination.message
+    assert "its checkpoint is older" in fork.termination.message
     begun = _newest_base(object_store, fork)
     assert (begun["state"]["config"], begun["state"]["paused"]) == ({"limit": 2.5}, False)
 

@@ -93,13 +93,15 @@ def outcome_of_refusal(error: QueryRefusedError | ScriptRefusedError) -> Outcome
 
 def outcome_of(failure: faults.Failure) -> Outcome:
     """Return the end that ``failure`` means."""
-    return Outcome(failure.reason, failure.message, failure.exception)
+    return Outcome(failure.reason, failure.message, failure.exception, failure.own_storage)
 
 
 def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
-    """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
+    """Return what ``outcome``, a store's fault met by script or query, means; ``fault``: of our storage, now. Pure."""
     if fault is not None:
         return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
+    if outcome.own_storage:
+        return dataclasses.replace(outcome, message=messages.answers_again(outcome.message))
     message = messages.another_place(outcome.message)
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
@@ -124,7 +126,7 @@ def outcome_of_exit(
     if handled is None:
         return Outcome(Reason.APPLICATION_FAILED, message, "SystemExit")
     if handled.reason is not Reason.APPLICATION_FAILED:
-        return Outcome(handled.reason, f"{handled.message} {message}", handled.exception)
+        return Outcome(handled.reason, f"{handled.message} {message}", handled.exception, handled.own_storage)
     what = first_line(handled.message)
     if not any((what or handled.exception) in text for text in (said, code) if isinstance(text, str)):
         message = f"{message} {messages.exited_for(handled.exception, what)}"

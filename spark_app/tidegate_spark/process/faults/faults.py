@@ -185,6 +185,8 @@ class Failure:
     reason: Reason
     exception: str
     message: str
+    own_storage: bool = False
+    """Of a store's fault: it was met at a file of a checkpoint, so it is the application's own storage that had it."""
 
 
 def classify(chain: tuple[Link, ...]) -> Failure:
@@ -198,9 +200,18 @@ def classify(chain: tuple[Link, ...]) -> Failure:
         link = rule.match(chain)
         if link is not None:
             said = f"{link.classes[0]}: {first_line(link.message)}"
-            return Failure(rule.reason, link.classes[0], _shorten(f"{WHAT[rule.reason]} {said}"))
+            own = any(map(_is_at_checkpoint, chain))
+            return Failure(rule.reason, link.classes[0], _shorten(f"{WHAT[rule.reason]} {said}"), own)
     exception, message = _own_message(chain)
     return Failure(Reason.APPLICATION_FAILED, exception, _shorten(message))
+
+
+def _is_at_checkpoint(link: Link) -> bool:
+    """Return whether a store's client says that a file of a checkpoint was the matter.
+
+    Spark says with each failure of a query where its checkpoint is, whatever failed.
+    """
+    return not link.is_a("org.apache.spark.") and IN_A_LINEAGE in first_line(link.message)
 
 
 def _own_message(chain: tuple[Link, ...]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from tidegate_spark.contract.protocol import (
     store_identity,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.script.script import judge, outcome_of_exit
+from tidegate_spark.driver.script.script import judge, outcome_of, outcome_of_exit
 from tidegate_spark.executors.leftovers import leftovers
 from tidegate_spark.monitoring.watch import COMPLETED, jvm_outcome
 from tidegate_spark.process import logs
@@ -234,6 +234,31 @@ def test_a_stores_fault_that_our_storage_does_not_have_is_the_applications() -> 
     assert (judged.reason, judged.exception) == (Reason.APPLICATION_FAILED, "S3Exception")
     assert "s3a://theirs" in judged.message
     assert "spec.storage" not in judged.message
+
+
+WRITING = "org.apache.hadoop.fs.s3a.AWSBadRequestException"
+EXPIRED_ANSWER = Link(("software.amazon.awssdk.awscore.exception.AwsServiceException",), "said", 400, "ExpiredToken")
+
+
+@pytest.mark.parametrize(
+    ("around", "own"),
+    [
+        (Link((WRITING,), "Writing Object on apps/orders/lineages/1/main/offsets/3: S3Exception: said"), True),
+        (Link((WRITING,), "Writing Object on prices/today.json: S3Exception: said"), False),
+        (
+            Link(
+                ("org.apache.spark.sql.streaming.StreamingQueryException",),
+                "checkpointLocation=s3a://here/apps/orders/lineages/1/main",
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_fault_that_was_met_at_a_checkpoint_is_our_storages_though_it_is_over(around: Link, own: bool) -> None:
+    """A token was renewed meanwhile: nothing is wrong with the version, and no failure of it counts."""
+    judged = judge(outcome_of(faults.classify((around, EXPIRED_ANSWER))), None)
+    assert (judged.reason is Reason.CREDENTIALS_EXPIRED) == own
+    assert ("which answers again" in judged.message) == own
 
 
 def test_a_stores_fault_that_our_storage_has_is_named_as_our_storage_has_it() -> None:
