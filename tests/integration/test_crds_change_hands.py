@@ -37,6 +37,10 @@ def server() -> Iterator[ApiServer]:
 def kubectl(server: ApiServer) -> Kubectl:
     """kubectl of a cluster without CRDs."""
     found = Kubectl(server.kubectl, server.kubeconfig)
+    if found.run("get", "crd", "-o", "name"):
+        # One that is deleted before it is established may stay until Kubernetes looks at all of them again: its
+        # controllers write the status at the same time, and the one that finishes takes a conflict for news to come.
+        found.run("wait", "--for", "condition=Established", "crd", *NAMES)
     found.run("delete", "crd", "--ignore-not-found", *NAMES)
     return found
 
