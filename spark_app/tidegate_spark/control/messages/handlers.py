@@ -17,6 +17,10 @@ from tidegate_spark.control_log.entries import Entry
 FAIL, REPORT = "fail", "report"
 """What an exception of a handler does: end the task and so, if it goes on, the query; or be told of and no more."""
 
+RAISED = (Exception, SystemExit)
+"""What counts as an exception of a program's function for a message: one that is to end the process ends neither the
+thread that answers the queries nor each attempt at a task."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

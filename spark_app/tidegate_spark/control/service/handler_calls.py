@@ -11,7 +11,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.messages.deadlines import Deadlines, OverdueError
-from tidegate_spark.control.messages.handlers import FAIL, Handler, message_of
+from tidegate_spark.control.messages.handlers import FAIL, RAISED, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
 from tidegate_spark.snapshots.repository import SnapshotRepository
 
@@ -48,7 +48,7 @@ def call_handlers(
         try:
             called = functools.partial(handler.function, message_of(entry))
             deadlines.run(f"the handler for {entry.type} (message {entry.sequence})", called)
-        except Exception as error:
+        except RAISED as error:
             overdue = isinstance(error, OverdueError)
             if not overdue:
                 log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)

@@ -22,7 +22,7 @@ from tidegate_spark.contract.control_protocol import ControlSettings
 from tidegate_spark.contract.json_form import from_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control.messages.deadlines import Deadlines
-from tidegate_spark.control.messages.handlers import FAIL, Handler, message_of
+from tidegate_spark.control.messages.handlers import FAIL, RAISED, Handler, message_of
 from tidegate_spark.control.worker import models, program
 from tidegate_spark.control.worker.batch_view import Current
 from tidegate_spark.control.worker.driver_client import (
@@ -155,7 +155,7 @@ class Worker:
                     continue
                 try:
                     made = loader(file)
-                except Exception as error:  # whatever it is: the previous version goes on
+                except RAISED as error:  # whatever it is: the previous version goes on
                     # The same file would fail again.
                     message = self._rejected[(name, model.sha256)] = f"model {name!r}: {type(error).__name__}: {error}"
                     self.trouble(here, model.sequence, message)
@@ -216,11 +216,11 @@ class Worker:
             self._handled[key] = entry.sequence
         return failure
 
-    def _made_of(self, handler: Handler, entry: Entry, here: _Batch) -> Exception | None:
+    def _made_of(self, handler: Handler, entry: Entry, here: _Batch) -> BaseException | None:
         """Keep what a handler makes of a message; return what it raised, which is told of."""
         try:
             self._made[(here.query, entry.type)] = self._result(handler, entry)
-        except Exception as error:  # whatever a handler raises
+        except RAISED as error:  # whatever a handler raises
             message = f"{type(error).__name__}: {error}"
             here.errors.setdefault(entry.sequence, message)
             log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, message)

@@ -252,6 +252,27 @@ def test_a_handler_of_the_driver_that_raises_is_told_of_or_fails_the_query() -> 
         office.service.position()
 
 
+@pytest.mark.parametrize("raises", ["report", "fail"])
+def test_a_handler_of_the_driver_that_is_to_end_the_process_has_failed_and_whoever_asks_is_answered(
+    raises: str,
+) -> None:
+    """As one does that calls a command's main function. A thread that answers would end, and the query wait for it."""
+
+    def leave(message: Message) -> None:
+        raise SystemExit(2)
+
+    office = Office(works=FakeWorks({"one"}))
+    office.declared.types["tell"] = None
+    office.declared.on_driver["tell"] = Handler(leave, raises)
+    office.offer(ControlOrder("x", "tell"))
+    if raises == "fail":
+        with pytest.raises(ControlLogError, match="SystemExit: 2"):
+            office.service.position()
+        return
+    office.commit("one", 1)
+    assert (office.said("x").state, office.said("x").message) == (MessageState.FAILED, "SystemExit: 2")
+
+
 def test_of_a_handler_that_quotes_a_megabyte_the_beginning_is_kept_without_a_password() -> None:
     """All messages of a page are written together, each time one of them changes."""
 

@@ -311,6 +311,24 @@ def test_a_handler_that_raises_is_told_of(app: Application) -> None:
     assert app.said("x").queries["main"].errors == ("good/1: ValueError: no such table",)
 
 
+def test_a_handler_or_a_loader_that_is_to_end_the_process_ends_no_task(app: Application, tmp_path: Path) -> None:
+    """The message is in force in each attempt: the query would end, and so would the next driver's."""
+
+    def leave(given: object) -> None:
+        raise SystemExit(3)
+
+    app.declared.on_worker["table"] = Handler(_exit)
+    app.declared.version = 1
+    app.send("x", "table")
+    app.send("y", "reload-model", _model(tmp_path / "first.bin", b"weights"))
+    current = app.worker("good/1").current("main", app.plan())
+    with pytest.raises(ControlError, match="cannot be had"):
+        current.load("m", leave)
+    app.commit()
+    assert app.said("x").queries["main"].errors == ("good/1: SystemExit: 3",)
+    assert app.said("y").queries["main"].errors == ("good/1: model 'm': SystemExit: 3",)
+
+
 def test_a_handler_that_hangs_is_given_up_and_what_was_made_before_stays(
     app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,6 +444,10 @@ def test_a_handler_that_is_to_fail_the_query_does_so_at_each_attempt(app: Applic
 
 def _raise(message: Message) -> None:
     raise ValueError("no such table")
+
+
+def _exit(message: Message) -> None:
+    raise SystemExit(3)
 
 
 def test_a_handler_can_ask_what_is_in_force(app: Application) -> None:
