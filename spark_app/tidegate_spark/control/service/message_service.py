@@ -216,8 +216,8 @@ class MessageService:
         self._inspector.log_in_order(found, drafts, append, threading.TIMEOUT_MAX)
 
     def answers(self) -> tuple[Ended, ...]:
-        """Return what is to be told of messages from a broker, and is written down."""
-        return self._channel.ready
+        """Return what is to be told of messages from a broker, and is written down; nothing where there is no place."""
+        return self._channel.ready if self._answers else ()
 
     def answered(self, sequences: Sequence[int]) -> None:
         """Take note that the broker has these answers."""

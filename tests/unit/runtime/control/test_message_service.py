@@ -397,6 +397,23 @@ def test_what_a_broker_asks_of_the_driver_is_done_by_the_next_process_though_a_b
     assert office.works.carried.count("snapshot") == 1
 
 
+def test_replies_of_before_are_kept_and_given_to_nobody_when_there_is_no_place_for_them_any_more() -> None:
+    """Whose reply topic refuses them takes it out of the spec, and is not to be told for ever that they are refused."""
+
+    def process(*, answers: bool) -> MessageService:
+        service = MessageService(lambda: repository_in(office.buckets), office.works, office.declared, answers=answers)
+        service.check()
+        return service
+
+    office = Office()
+    first = process(answers=True)
+    first.take_in([Entry(0, id="/test#1", type="pause", origin="kafka:control/0", offset=0)])
+    first.check()
+    assert [it.report.state for it in first.answers()] == [MessageState.DONE]
+    assert process(answers=False).answers() == ()
+    assert process(answers=True).answers() == first.answers()
+
+
 def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("old"), config("new", '{"a": 2}'))
