@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import json
 from typing import Any
 
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.envelope import SPEC_VERSION, entry_of
+from tidegate_spark.control.channels.envelope import SPEC_VERSION, compact, entry_of
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.messages.validation import RejectedError, Vocabulary, check
 from tidegate_spark.control_log.entries import Kind
@@ -39,7 +38,7 @@ def event_of(  # noqa: PLR0913 - the parts of one message
     if expires is not None:
         event["expirytime"] = _text_of(_moment_of(expires, now))
     try:
-        body = json.dumps({**event, "data": payload}, separators=(",", ":"), allow_nan=False).encode()
+        body = compact({**event, "data": payload}, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessageError(Reason.INVALID_PAYLOAD, messages.payload_not_json(error)) from error
     if len(body) > LARGEST_EVENT:

@@ -59,6 +59,19 @@ def entry_of(received: Received) -> Entry:
         return _rejected(received, event, Reason.INVALID_EVENT, messages.message_unreadable(error))
 
 
+def compact(event: Any, *, allow_nan: bool = True) -> bytes:
+    """Return a decoded event as JSON again: no longer than its sender may have written it, in whatever script.
+
+    Raises:
+        TypeError, ValueError, RecursionError: JSON cannot say it.
+    """
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=allow_nan)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a character, which only an escape can say: whoever reads it says what it is
+        return json.dumps(event, separators=(",", ":"), allow_nan=allow_nan).encode()
+
+
 def log_id(source: str, name: str) -> str:
     """Return the id by which the log knows an event: its own may be another source's as well."""
     return f"{source.replace('%', '%25').replace('#', '%23')}#{name}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.ports import Received
 from tidegate_spark.control_writer import InvalidMessageError
@@ -26,6 +27,12 @@ def test_a_message_is_an_event_that_the_driver_reads() -> None:
     entry = entry_of(Received("x", made(payload={"limit": 3, "name": "ä"})))
     assert (entry.id, entry.type, json.loads(entry.payload)) == ("/me#1", "reload-config", {"limit": 3, "name": "ä"})
     assert json.loads(made())["time"] == "2023-11-14T22:13:20.000Z"
+
+
+@pytest.mark.parametrize("letter", ["x", "ä", "ж", "語", "🌊"])
+def test_a_payload_may_have_its_64_kib_in_whatever_script(letter: str) -> None:
+    payload = {"a": letter * ((LARGEST_PAYLOAD - 16) // len(letter.encode()))}
+    assert json.loads(entry_of(Received("x", made(payload=payload))).payload) == payload
 
 
 @pytest.mark.parametrize("expires", [60, datetime.timedelta(minutes=1), SOON])

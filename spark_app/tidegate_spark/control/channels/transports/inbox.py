@@ -21,6 +21,7 @@ from typing import Any
 
 from tidegate_spark.contract.object_paths import REPLIES_PREFIX
 from tidegate_spark.control.channels import messages
+from tidegate_spark.control.channels.envelope import compact
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control_log.entries import WRITERS
 
@@ -102,7 +103,7 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
         events = _events(body)
         if batch is not None and len(events) != batch.count:
             raise ValueError(f"it has {len(events)} events, and {batch.count} by its name")
-        bodies = [json.dumps(event, separators=(",", ":")).encode() for event in events]
+        bodies = [compact(event) for event in events]
     except (ValueError, RecursionError) as error:
         return (Received(origin, body, offset=first, unreadable=messages.object_unreadable(error)),)
     return tuple(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.transports.inbox import (
     LARGEST_OBJECT,
@@ -56,6 +57,15 @@ def test_events_of_a_batch_are_messages_with_their_numbers() -> None:
     ]
     assert json.loads(found[0].payload) == {"x": "ä"}
     assert {entry.origin for entry in found} == {f"storage:{WRITER}"}
+
+
+@pytest.mark.parametrize("letter", ["x", "ä", "ж", "語", "🌊"])
+def test_a_payload_in_a_batch_may_have_its_64_kib_in_whatever_script(letter: str) -> None:
+    data = {"a": letter * ((LARGEST_PAYLOAD - 16) // len(letter.encode()))}
+    alone = json.dumps(json.loads(event("a", data=data)), ensure_ascii=False).encode()
+    for name, body in (("mine.json", alone), ("ours.json", body_of([alone]))):
+        (found,) = entries(name, body)
+        assert (found.reason, json.loads(found.payload) == data) == ("", True)
 
 
 def test_an_event_that_is_none_costs_no_other() -> None:
