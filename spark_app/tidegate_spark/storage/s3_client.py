@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.faults.store_codes import (
+    ARCHIVED_OR_ENCRYPTED_CODES,
     EXPIRED_CODES,
     MISSING_BUCKET_CODES,
     REGION_CODES,
@@ -245,6 +246,24 @@ def write_object_if(client: S3Client, storage: Storage, key: str, body: bytes, e
 def status_of(error: Any) -> int:
     """Return the HTTP status of a botocore ClientError, or 0."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def code_of(error: Exception) -> str:
+    """Return the error code of a store's answer, empty if the error is no such answer."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
+
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def is_of_object(error: Exception) -> bool:
+    """Return whether a store does not give out this one object, whoever asks for it however often."""
+    return code_of(error) in ARCHIVED_OR_ENCRYPTED_CODES
+
+
+def is_of_key(error: Exception) -> bool:
+    """Return whether a store refuses to write under this one key, as some do with a long one, or one below another."""
+    code, known = code_of(error), (*REJECTED_CODES, *EXPIRED_CODES, *THROTTLING_CODES, *REGION_CODES)
+    return bool(code) and status_of(error) in (400, 405, 414) and code not in (*known, "RequestTimeout")
 
 
 def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | None:

@@ -102,6 +102,10 @@ def object_too_long(size: int, longest: int) -> str:
     return f"The object has {size} bytes, and at most {longest} are looked into."
 
 
+def object_withheld(code: str) -> str:
+    return f"The storage does not give the object out ({code}): it is archived, or encrypted with a key of its own."
+
+
 def connected(kind: str) -> str:
     return f"The control channel ({kind}) is connected again."
 

@@ -32,3 +32,15 @@ THROTTLING_CODES = frozenset(
 )
 REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
 UNSUITABLE_CODES = frozenset({"NotImplemented", "501"})
+ARCHIVED_OR_ENCRYPTED_CODES = frozenset(
+    {
+        # It is in an archive.
+        "InvalidObjectState",
+        # It was encrypted with a key that its sender kept, or with one of a service that is not there any more.
+        "InvalidRequest",
+        "KMS.DisabledException",
+        "KMS.InvalidStateException",
+        "KMS.KMSInvalidStateException",
+        "KMS.NotFoundException",
+    }
+)

@@ -118,6 +118,13 @@ def too_large(name: str, size: int) -> Received:
     return Received(origin_of(name), offset=batch.first if batch is not None else -1, size=size, unreadable=message)
 
 
+def withheld(name: str, code: str) -> Received:
+    """Return what comes of an object that the store does not give out."""
+    batch = batch_of(name)
+    offset = batch.first if batch is not None else -1
+    return Received(origin_of(name), offset=offset, unreadable=messages.object_withheld(code))
+
+
 def with_replies(body: bytes | None, replies: Sequence[bytes]) -> bytes:
     """Return the content of an object of replies with these in it: one that is told again replaces itself."""
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from tidegate_spark.control.channels.ports import (
 from tidegate_spark.control.channels.transports import inbox
 from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.snapshots.repository import SnapshotRepository
-from tidegate_spark.storage.s3_client import FaultError, fault_of
+from tidegate_spark.storage.s3_client import FaultError, code_of, fault_of, is_of_key, is_of_object
 from tidegate_spark.storage.store import Entry
 
 MOST_LISTED = 1000
@@ -47,6 +48,8 @@ _REASONS = {
     Reason.CREDENTIALS_REJECTED: Reason.CHANNEL_CREDENTIALS_REJECTED,
     Reason.BUCKET_NOT_FOUND: Reason.CHANNEL_MISSING,
 }
+
+log = logging.getLogger("tidegate")
 
 
 class StorageChannel:
@@ -113,11 +116,11 @@ class StorageChannel:
 
     def answer(self, replies: Sequence[Reply]) -> None:
         """Put replies where those look who wrote the messages."""
-        together: dict[str, list[bytes]] = {}
+        together: dict[str, list[Reply]] = {}
         for reply in replies:
-            together.setdefault(inbox.reply_name(reply.origin, reply.offset), []).append(reply.body)
+            together.setdefault(inbox.reply_name(reply.origin, reply.offset), []).append(reply)
         with self._faults():
-            list(self._pool.map(self._put_replies, together, together.values()))
+            list(self._pool.map(self._put_or_drop, together, together.values()))
 
     def waiting(self) -> int:
         """Return how many messages were in the inbox at the last look and have not come yet, as names tell."""
@@ -200,13 +203,29 @@ class StorageChannel:
         name = self._name(entry)
         if entry.size > inbox.LARGEST_OBJECT:
             return (inbox.too_large(name, entry.size),)
-        body = self._repository.store.get(entry.key)
+        try:
+            body = self._repository.store.get(entry.key)
+        except Exception as error:
+            if not is_of_object(error):
+                raise
+            # Nobody will ever read it, and what is behind it does not wait for that.
+            return (inbox.withheld(name, code_of(error)),)
         return inbox.messages_in(name, body[0]) if body is not None else None
 
     def _name(self, entry: Entry) -> str:
         return self._repository.below(entry.key)[len(INBOX_PREFIX) + 1 :]
 
     # --- replies ---
+
+    def _put_or_drop(self, name: str, replies: Sequence[Reply]) -> None:
+        """Put replies; those to an object of whatever name are dropped if the store takes none under that name."""
+        try:
+            self._put_replies(name, [reply.body for reply in replies])
+        except Exception as error:
+            is_writers = replies[0].offset >= 0
+            if is_writers or not (isinstance(error, ChannelError) or is_of_key(error)):
+                raise
+            log.warning("control channel: no reply can be %s: %s", name, error, extra={"action": "channel"})
 
     def _put_replies(self, name: str, replies: Sequence[bytes]) -> None:
         store, key = self._repository.store, self._repository.key(name)

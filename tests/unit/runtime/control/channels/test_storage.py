@@ -10,14 +10,15 @@ import pytest
 
 from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.object_paths import INBOX_PREFIX
-from tidegate_spark.control.channels.ports import Delivery, Reply
+from tidegate_spark.control.channels.envelope import entry_of
+from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.transports import storage
 from tidegate_spark.control.channels.transports.inbox import LARGEST_OBJECT, BatchName, body_of
 from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX
-from tidegate_testing.inbox_scene import PLACE, QUICK, MemoryInbox
+from tidegate_testing.inbox_scene import PLACE, QUICK, MemoryInbox, refused
 from tidegate_testing.memory_store import Call, MemoryStore
 
 ONE, OTHER = "1" * 16, "2" * 16
@@ -167,7 +168,81 @@ def test_an_object_that_another_driver_took_meanwhile_is_left_out() -> None:
         assert (ids(delivery), delivery.positions) == (["1-0", "1-2"], {f"storage:{ONE}": 3})
 
 
+class Refusing(MemoryStore):
+    """Answers like a store that gives out no object, and takes none, whose key has a word in it."""
+
+    def __init__(self, inbox: MemoryInbox, word: str, code: str, status: int) -> None:
+        super().__init__(inbox.buckets, BUCKET)
+        self._word, self._error = word, refused(code, status)
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        if self._word in key and INBOX_PREFIX in key:
+            raise self._error
+        return super().get(key)
+
+    def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
+        if self._word not in key:
+            return super().put_if(key, body, etag)
+        if self._error.response["ResponseMetadata"]["HTTPStatusCode"] == 409:
+            return None
+        raise self._error
+
+
+def refusing(inbox: MemoryInbox, word: str, code: str, status: int) -> StorageChannel:
+    repository = SnapshotRepository(Refusing(inbox, word, code, status), PREFIX)
+    channel = StorageChannel(AT_ONCE, lambda: repository, PLACE)
+    channel.open({})
+    return channel
+
+
+@pytest.mark.parametrize(("code", "status"), [("InvalidObjectState", 403), ("InvalidRequest", 400)])
+def test_an_object_that_the_store_gives_nobody_is_a_rejected_message_and_holds_nothing_up(
+    code: str, status: int
+) -> None:
+    """Whoever may put an object may put it into an archive, or encrypt it with a key that nobody else has."""
+    inbox = MemoryInbox()
+    inbox.put("00-archived.json", event("a"))
+    inbox.put(*batch(0))
+    inbox.put("30-other.json", event("b"))
+    with closing(refusing(inbox, "archived", code, status)) as channel:
+        delivery = channel.receive(0)
+        entries = [entry_of(message) for message in delivery.messages]
+        assert [entry.reason for entry in entries] == ["InvalidEvent", "", ""]
+        assert code in entries[0].message
+        channel.taken(delivery)
+    assert inbox.unread() == []
+
+
+def test_a_store_that_gives_out_nothing_is_no_rejected_message() -> None:
+    inbox = MemoryInbox()
+    inbox.put("00-a.json", event("a"))
+    with closing(refusing(inbox, "a.json", "AccessDenied", 403)) as channel, pytest.raises(ChannelError):
+        channel.receive(0)
+    assert inbox.unread() == ["00-a.json"]
+
+
 # --- replies ---
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("KeyTooLongError", 400), ("XMinioParentIsObject", 400), ("ExistingObjectIsDirectory", 409)]
+)
+def test_a_reply_for_which_the_store_has_no_place_holds_up_no_other(code: str, status: int) -> None:
+    """Its name is that of the object, whatever that is: it may be too long, or below that of another reply."""
+    inbox = MemoryInbox()
+    replies = [reply(1, origin="storage:a.json/strange.json"), reply(2, origin="storage:b.json")]
+    with closing(refusing(inbox, "strange", code, status)) as channel:
+        channel.answer(replies)
+    assert [each["id"] for each in inbox.replies()] == ["2"]
+
+
+@pytest.mark.parametrize(("code", "status"), [("SlowDown", 503), ("AccessDenied", 403), ("ExpiredToken", 400)])
+def test_replies_that_the_store_does_not_take_now_are_to_be_given_again(code: str, status: int) -> None:
+    with (
+        closing(refusing(MemoryInbox(), "strange", code, status)) as channel,
+        pytest.raises(ChannelError),
+    ):
+        channel.answer([reply(1, origin="storage:strange.json")])
 
 
 def reply(sequence: int, **more: Any) -> Reply:
