@@ -5,6 +5,7 @@ The program declares them in the driver; :mod:`tidegate_spark.control.worker.wor
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -96,9 +97,10 @@ def on(kind: str, *, schema: Schema | None = None, raises: str = REPORT) -> Call
     _check(kind, schema, raises)
 
     def declare(function: F) -> F:
+        _check_function(function)
         with _declared.lock:
             _declared.on_worker[kind] = Handler(function, raises)
-            _declared.types[kind] = schema
+            _understand(kind, schema)
             _declared.version += 1
         return function
 
@@ -113,9 +115,10 @@ def on_driver(kind: str, *, schema: Schema | None = None, raises: str = REPORT) 
     _check(kind, schema, raises)
 
     def declare(function: F) -> F:
+        _check_function(function)
         with _declared.lock:
             _declared.on_driver[kind] = Handler(function, raises)
-            _declared.types.setdefault(kind, schema)
+            _understand(kind, schema)
         return function
 
     return declare
@@ -125,7 +128,7 @@ def accept(kind: str, *, schema: Schema | None = None) -> None:
     """Say that messages of a type are understood without a handler: by ``current().last(kind)``."""
     _check(kind, schema)
     with _declared.lock:
-        _declared.types[kind] = schema
+        _understand(kind, schema)
 
 
 def accept_any() -> None:
@@ -139,6 +142,21 @@ def config(settings: Mapping[str, type] | None = None, **more: type) -> None:
     _check_types(said, "settings")
     with _declared.lock:
         _declared.config.update(said)
+
+
+def _understand(kind: str, schema: Schema | None) -> None:
+    """Have messages of a type understood; a payload must have all that was said of it, for whichever handler."""
+    before = _declared.types.get(kind)
+    _declared.types[kind] = before if schema is None else {**(before or {}), **schema}
+
+
+def _check_function(function: object) -> None:
+    """Refuse what would be called and do nothing, while its message is told to be done."""
+    of_call = getattr(function, "__call__", None)  # noqa: B004 - an object's own, to see whether it is async
+    if any(map(inspect.iscoroutinefunction, (function, of_call))) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"a handler is called and not awaited: {function!r:.80} must not be async")
+    if not callable(function):
+        raise TypeError(f"a handler is a function that takes the message, not {function!r:.80}")
 
 
 def _check(kind: object, schema: object, raises: str = REPORT) -> None:

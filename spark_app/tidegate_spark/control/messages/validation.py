@@ -124,13 +124,12 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         raise RejectedError(Reason.INVALID_PAYLOAD, messages.payload_too_deep(DEEPEST_PAYLOAD))
     if draft.type in BUILT_IN_TYPES:
         _check_built_in(draft.type, payload, vocabulary)
-    elif draft.type in vocabulary.types:
-        schema = vocabulary.types[draft.type]
-        if schema is not None:
-            check_object(payload, schema)
-    elif not vocabulary.any_type:
+    elif draft.type not in vocabulary.types and not vocabulary.any_type:
         known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
         raise RejectedError(Reason.UNKNOWN_TYPE, messages.no_handler(draft.type, known))
+    schema = vocabulary.types.get(draft.type)
+    if schema is not None:
+        check_object(payload, schema)
 
 
 def check_object(payload: Any, schema: Schema) -> None:

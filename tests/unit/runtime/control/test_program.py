@@ -1,6 +1,8 @@
 """What a program asks for is read from the source as Spark wants it. Without a JVM."""
 
-from collections.abc import Callable, Iterator
+import functools
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -79,6 +81,47 @@ def test_what_no_message_could_be_judged_by_is_refused_where_it_is_said(said: Ca
     with pytest.raises(TypeError):
         said()
     assert handlers.declared().vocabulary() == Vocabulary({}, config={})
+
+
+async def later(message: handlers.Message) -> None:
+    """Do something, for whoever awaits it."""
+
+
+async def records(message: handlers.Message) -> AsyncIterator[None]:
+    """Likewise."""
+    yield
+
+
+class Later:
+    """Likewise."""
+
+    async def __call__(self, message: handlers.Message) -> None:
+        """Likewise."""
+
+
+@pytest.mark.parametrize("declare", [handlers.on, handlers.on_driver])
+@pytest.mark.parametrize("function", [later, functools.partial(later), records, Later(), classmethod(print), None])
+def test_a_handler_that_would_do_nothing_when_it_is_called_is_refused(
+    declare: Callable[[str], Callable[[Any], Any]], function: Any
+) -> None:
+    """Its messages were Done."""
+    with pytest.raises(TypeError, match="a handler is "):
+        declare("mode")(function)
+    assert handlers.declared().vocabulary() == Vocabulary({}, config={})
+
+
+@pytest.mark.parametrize("order", tuple(itertools.permutations(range(3))))
+def test_a_payload_must_have_what_any_handler_of_its_type_needs_in_whatever_order_that_is_said(
+    order: tuple[int, ...],
+) -> None:
+    said: list[Callable[[], object]] = [
+        lambda: handlers.on("mode", schema={"name": str})(print),
+        lambda: handlers.on_driver("mode", schema={"since": float})(print),
+        lambda: handlers.accept("mode"),
+    ]
+    for number in order:
+        said[number]()
+    assert handlers.declared().vocabulary().types == {"mode": {"name": str, "since": float}}
 
 
 def test_types_are_said_by_name_or_by_a_mapping() -> None:

@@ -45,11 +45,12 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
         ("set-log-level", {"level": "LOUD"}, "one of ALL, DEBUG"),
         ("dump-state", {"format": "XML"}, "one of JSONLines, CSV, Parquet"),
         ("threshold", {}, "has no 'value'"),
+        ("clear-caches", None, "must be an object with names\\."),  # its own handler needs that
         ("treshold", {}, "no handler for type 'treshold'; it understands clear-caches"),
     ],
 )
 def test_what_cannot_be_meant_is_named(kind: str, payload: Any, text: str) -> None:
-    vocabulary = Vocabulary({"threshold": {"value": float}}, config={"limit": float})
+    vocabulary = Vocabulary({"threshold": {"value": float}, "clear-caches": {"names": list}}, config={"limit": float})
     with pytest.raises(RejectedError, match=text):
         check(message(kind, payload), vocabulary)
 
