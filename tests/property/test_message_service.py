@@ -102,6 +102,9 @@ class Story:
         self.carried.append(entry.sequence)
         return replace(account, done=True)
 
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        return False
+
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 

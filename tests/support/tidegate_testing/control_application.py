@@ -88,6 +88,9 @@ class Application:
     def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         return replace(account, done=True)
 
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        return False
+
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 

@@ -48,6 +48,8 @@ class FakeWorks:
     begun: State = field(default_factory=State)
     batches: dict[tuple[str, int], int] = field(default_factory=dict)
     undone: bool = False
+    with_batches: frozenset[str] = frozenset()
+    """Types of messages that come into force with batches."""
     carried: list[str] = field(default_factory=list)
     oldest_position: int | None = None
     checks: dict[str, Callable[[Entry], Entry]] = field(default_factory=dict)
@@ -69,6 +71,9 @@ class FakeWorks:
     def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         self.carried.append(entry.type)
         return None if self.undone else replace(account, done=True)
+
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        return entry.type in self.with_batches and bool(self.queries - account.queries.keys())
 
     def begin(self, state: State) -> None:
         self.begun = state

@@ -14,6 +14,7 @@ from tidegate_spark.contract.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,
     PAUSE,
+    PING,
     SET_LOG_LEVEL,
     SNAPSHOT,
     QueryAcknowledgement,
@@ -113,6 +114,12 @@ class DriverWorks:
         """Return the oldest position that a batch of the lineage can still be asked for."""
         return self._positions.oldest(repository)
 
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        """Return whether a message comes into force with a batch, and not with what the driver does for it."""
+        if entry.type == PING:
+            return not self.is_open() or bool(self.asking() - account.queries.keys())
+        return entry.type in (SNAPSHOT, DUMP_STATE) and self._precedes_batches(account, state)
+
     def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         """Do the driver's part of a built-in message; return what came of it, None if it is not done yet."""
         if entry.type in (SNAPSHOT, DUMP_STATE):
@@ -157,7 +164,7 @@ class DriverWorks:
 
     def _take_snapshot(self, entry: Entry, account: Account, state: State) -> Account | None:
         """Have a snapshot taken of exactly the batches with which the message came into force."""
-        if not state.paused and (not self._queries_run() or self.asking() - account.queries.keys()):
+        if self._precedes_batches(account, state):
             return None
         # A query that was held before the message came into force is in the snapshot with its newest batch.
         exact = {self._directory_of(name): said.batch for name, said in account.queries.items()}
@@ -172,6 +179,10 @@ class DriverWorks:
         if entry.type == DUMP_STATE:
             results["format"] = str((_payload(entry) or {}).get("format", EXPORT_FORMATS[0]))
         return dataclasses.replace(account, done=True, results=results)
+
+    def _precedes_batches(self, account: Account, state: State) -> bool:
+        """Return whether there are to be batches first of which a snapshot is."""
+        return not state.paused and (not self._queries_run() or bool(self.asking() - account.queries.keys()))
 
     def _queries_run(self) -> bool:
         """Return whether the program has started its queries: before, nobody asks who will take the message in."""

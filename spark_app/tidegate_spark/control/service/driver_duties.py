@@ -57,10 +57,13 @@ class DriverDuties:
 
     def _carry_out_some(self, repository: SnapshotRepository, found: ControlLog, waiting: Sequence[Entry]) -> list[int]:
         """Do the driver's part of these messages; return those that are not done yet."""
-        decided = found.decide(entry.sequence for entry in waiting)
+        # Whether such a one has expired is decided when its batch is planned.
+        later = self._awaiting_batch(repository, found, waiting)
+        found.decide(entry.sequence for entry in waiting if entry.sequence not in later)
+        decided = found.verdicts(entry.sequence for entry in waiting)
         state = found.state_at(found.last)
         self._on_state(state)
-        left = []
+        left = [number for number, verdict in decided.items() if verdict is Verdict.UNDECIDED]
         for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
             done = self._works.carry_out(repository, entry, self._store.get(repository, entry.sequence), state)
             if done is None:
@@ -69,6 +72,14 @@ class DriverDuties:
             self._store.put(done)
             log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
         return left
+
+    def _awaiting_batch(self, repository: SnapshotRepository, found: ControlLog, waiting: Sequence[Entry]) -> set[int]:
+        expiring = [entry for entry in waiting if entry.expires]
+        if not expiring:
+            return set()
+        state = found.state_at(found.last)
+        accounts = ((entry, self._store.get(repository, entry.sequence)) for entry in expiring)
+        return {entry.sequence for entry, known in accounts if self._works.awaits_batch(entry, known, state)}
 
     def _waits(self, repository: SnapshotRepository, entry: Entry) -> bool:
         if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._store.is_over(entry):

@@ -35,6 +35,9 @@ class Works(Protocol):
         ``state`` is what is in force at the end of the log.
         """
 
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        """Return whether a built-in message comes into force with a batch, and not with what the driver does for it."""
+
     def begin(self, state: State) -> None:
         """Do what is in force from before this process."""
 

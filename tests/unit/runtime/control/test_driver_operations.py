@@ -327,6 +327,37 @@ def test_a_pause_behind_a_snapshot_does_not_change_of_which_batches_it_is() -> N
     assert driver.office.orders["control-uid-1"].exact == {"one": 6}
 
 
+@pytest.mark.parametrize(
+    ("kind", "account", "paused", "awaited"),
+    [
+        ("ping", Account(3), False, True),
+        ("ping", Account(3), True, True),
+        ("ping", ACKNOWLEDGED, False, False),
+        ("snapshot", Account(3), False, True),
+        ("snapshot", Account(3), True, False),
+        ("dump-state", Account(3), False, True),
+        ("dump-state", ACKNOWLEDGED, False, False),
+        ("clear-caches", Account(3), False, False),
+        ("pause", Account(3), False, False),
+        ("set-log-level", Account(3), False, False),
+    ],
+)
+def test_what_comes_into_force_with_batches_awaits_those_of_all_queries_that_take_part(
+    kind: str, account: Account, paused: bool, awaited: bool
+) -> None:
+    assert Driver().works.awaits_batch(Entry(3, id="uid-1", type=kind), account, State(paused=paused)) is awaited
+
+
+def test_where_no_query_takes_part_no_batch_is_awaited_once_the_queries_run() -> None:
+    driver = Driver()
+    driver.works.asks_no_more("one")
+    for kind in ("ping", "snapshot"):
+        assert not driver.works.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
+    driver.works.is_open = lambda: False
+    for kind in ("ping", "snapshot"):
+        assert driver.works.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
+
+
 def test_a_snapshot_that_cannot_be_had_fails_its_message() -> None:
     driver = Driver()
     driver.office.state = SnapshotState.FAILED

@@ -181,6 +181,21 @@ def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:
     assert office.said("x").state is MessageState.DONE
 
 
+@pytest.mark.parametrize(("seconds", "state"), [(5, MessageState.DONE), (60, MessageState.EXPIRED)])
+def test_a_built_in_message_that_comes_into_force_with_a_batch_expires_as_others_do(
+    seconds: int, state: MessageState
+) -> None:
+    """Its driver looks at it at once, during a long batch."""
+    office = Office(works=FakeWorks({"one"}, with_batches=frozenset({"snapshot"})))
+    office.offer(ControlOrder("x", "snapshot", expires=office.clock.now + 10))
+    office.service.check()
+    office.clock.now += seconds
+    office.service.check()
+    office.commit("one", 1)
+    office.service.check()
+    assert (office.said("x").state, office.works.carried) == (state, ["snapshot"] * (state is MessageState.DONE))
+
+
 def test_what_is_forgotten_is_reported_no_more() -> None:
     office = Office()
     office.offer(config("x"), config("y"))

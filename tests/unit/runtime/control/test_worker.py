@@ -60,6 +60,9 @@ class OneQuery:
     def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         return None
 
+    def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
+        return False
+
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 
