@@ -59,11 +59,16 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         origin=_origin(index, known),
         origin_unreadable=_origin_is_unreadable(index, known),
         last_snapshot=index.of(SnapshotIndex).newest_ready(known.app),
-        snapshots=index.of(SnapshotIndex).of_app(key) if known.app.spec.snapshots is not None else (),
+        snapshots=index.of(SnapshotIndex).of_app(key) if _regards_snapshots(known.app) else (),
         advice=index.of(AutoscalingIndex).advice(known.app),
         memory=index.memory(key),
         deciding_since=index.deciding_since,
     )
+
+
+def _regards_snapshots(app: StreamingApp) -> bool:
+    # Those of a schedule that somebody took away are there at the application's deletion, too.
+    return app.spec.snapshots is not None or app.metadata.deletion_timestamp is not None
 
 
 def _ends_of(index: Index, key: Key, driver: PodRecord | None) -> tuple[PodRecord, ...]:

@@ -122,6 +122,7 @@ class Reason(str, Enum):
     ORIGIN_STILL_HELD = "OriginStillHeld"
     FINAL_SNAPSHOT = "FinalSnapshot"
     FINAL_SNAPSHOT_MISSING = "FinalSnapshotMissing"
+    SNAPSHOTS_RETAINED = "SnapshotsRetained"
     STORAGE_PURGING = "StoragePurging"
     PURGE_FAILED = "PurgeFailed"
     STORAGE_PURGED = "StoragePurged"

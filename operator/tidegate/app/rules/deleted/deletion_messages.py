@@ -79,7 +79,14 @@ def origin_still_held(snapshot: str, uri: str, holder: str) -> str:
     )
 
 
-# --- the final snapshot ---
+# --- snapshots ---
+
+
+def snapshots_retained(number: int, name: str) -> str:
+    return (
+        f"{number} scheduled snapshots are marked as retained, as the storage is; the first is StreamSnapshot {name}. "
+        "To finish the deletion without one, delete it."
+    )
 
 
 def final_snapshot(name: str) -> str:

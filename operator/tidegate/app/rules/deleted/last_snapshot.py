@@ -1,9 +1,9 @@
-"""The final snapshot of a deleted application, if its spec asks for one. No I/O."""
+"""The snapshots of a deleted application: the final one, if its spec asks for it, and those of its schedule. No I/O."""
 
 from __future__ import annotations
 
 from tidegate.api.lost_status import has_launched, may_have_launched
-from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
+from tidegate.api.stream_snapshot import SnapshotPhase, is_scheduled, owner_uid, retention_of
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import ConfirmDriverGone, CreateSnapshot
 from tidegate.app.observation import Observation
@@ -34,6 +34,23 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
         message = deletion_messages.final_snapshot_waits(deletion_messages.of_snapshot(name, stalled.message))
         return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message)
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, deletion_messages.final_snapshot(name))
+
+
+def retain_scheduled_snapshots(o: Observation, now: float) -> Verdict | None:
+    """Wait until it is noted on no scheduled snapshot any more that it goes with the application's storage.
+
+    Somebody may have changed the policy a moment ago, because a purge did not succeed; what is noted on a snapshot is
+    all that is known when the application is gone.
+    """
+    if o.app.spec.storage.deletion_policy is not DeletionPolicy.RETAIN:
+        return None
+    own = (s for s in o.snapshots if is_scheduled(s) and owner_uid(s) == o.app.metadata.uid)
+    going = sorted(s.metadata.name for s in own if s.is_final and retention_of(s).with_app)
+    if not going:
+        return None
+    # Their own reconciles note it, and wake the application.
+    message = deletion_messages.snapshots_retained(len(going), going[0])
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.SNAPSHOTS_RETAINED, message)
 
 
 def is_asked_for(o: Observation) -> bool:

@@ -75,6 +75,16 @@ AREA = Area(
             page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
+            Reason.SNAPSHOTS_RETAINED,
+            Fault.NONE,
+            (Place.APP,),
+            (
+                "The application is being deleted and its storage retained; Tidegate records on its scheduled "
+                "snapshots that they are retained, too."
+            ),
+            page="guide/snapshots.md#take-them-by-themselves",
+        ),
+        Entry(
             Reason.STORAGE_PURGING,
             Fault.NONE,
             (Place.APP,),
