@@ -5,7 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tidegate.api.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
+from tidegate.api.stream_snapshot import (
+    ANNOTATION_RELEASE_HOLDERS,
+    SnapshotPhase,
+    import_holder,
+    is_imported,
+    is_scheduled,
+    retention_of,
+)
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health
@@ -118,6 +125,17 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         return None
     message = messages.needed_by(", ".join(o.forks))
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.NEEDED_BY_FORK, message)
+
+
+def leave_with_its_storage(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Release what was to go with its application's storage, and leave the files to that.
+
+    The purge has deleted them; or it was refused, and the storage is retained with all that is in it.
+    """
+    going = is_scheduled(o.snapshot) and retention_of(o.snapshot).with_app
+    if not going or o.snapshot.status.ready_time is None or o.app_unreadable or refers_to_its_app(o):
+        return None
+    return _release(o)
 
 
 def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:

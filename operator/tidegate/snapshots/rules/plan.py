@@ -28,6 +28,7 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
     disposing.keep_what_is_retained,
     disposing.cancel,
     disposing.wait_for_forks,
+    disposing.leave_with_its_storage,
     *disposing.REMOVING_RULES,
 )
 """For a resource that somebody deleted."""

@@ -57,6 +57,30 @@ def test_what_was_never_ordered_is_released(around: dict[str, Any]) -> None:
     assert kinds(decide_snapshot(observe(doomed(waiting), **around), NOW)) == GONE
 
 
+def scheduled(noted: str) -> StreamSnapshot:
+    found = ready_snapshot()
+    labels = {"tidegate.dev/scheduled": "true"}
+    annotations = {"tidegate.dev/retention": noted}
+    metadata = msgspec.structs.replace(found.metadata, labels=labels, annotations=annotations)
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+def test_what_went_with_its_applications_storage_or_was_retained_with_it_is_left_to_that() -> None:
+    """A purge that is refused retains the storage, whatever the policy says."""
+    going = doomed(scheduled('{"withApp":true}'))
+    assert kinds(decide_snapshot(observe(going), NOW)) == GONE
+    assert kinds(decide_snapshot(observe(going, app=launched(app_with(uid="u-2"))), NOW)) == GONE
+
+
+def test_the_files_of_every_other_scheduled_snapshot_are_deleted() -> None:
+    """One whose application is there, one that does not go with it, and a copy that was not complete."""
+    alone = doomed(scheduled("{}"))
+    going = doomed(scheduled('{"withApp":true}'))
+    copied = msgspec.structs.replace(going, status=msgspec.structs.replace(going.status, ready_time=None))
+    for o in (observe(alone), observe(going, app=SUSPENDED), observe(copied)):
+        assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW))
+
+
 def test_others_finalizers_are_none_of_our_business() -> None:
     assert decide_snapshot(observe_running(doomed(snapshot(finalizers=("others/own",)))), NOW).actions == ()
 
