@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.contract.object_paths import checkpoint_directory, directory_of_query
 from tidegate_spark.contract.snapshot_protocol import StateChoice
 from tidegate_spark.exports.errors import ExportError, StateNotFoundError
 
@@ -97,8 +98,9 @@ def chosen(tables: list[Table], query: str, choices: tuple[StateChoice, ...]) ->
 
 
 def matches(choice: StateChoice, query: str, table: Table) -> bool:
-    """Return whether a choice takes a table in."""
-    return choice.query in ("", query) and choice.operator in (None, table.operator) and choice.name in ("", table.name)
+    """Return whether a choice takes a table in; ``query`` is the directory of its checkpoint, and may be chosen so."""
+    named = not choice.query or checkpoint_directory(choice.query) in (query, directory_of_query(query))
+    return named and choice.operator in (None, table.operator) and choice.name in ("", table.name)
 
 
 def check_choices(tables: Mapping[str, list[Table]], choices: tuple[StateChoice, ...]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
 from tidegate_spark.contract.snapshot_protocol import StateChoice
 from tidegate_spark.exports.errors import ExportError, StateNotFoundError
 from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, plain, quoted, tables_of
@@ -100,3 +101,16 @@ def test_files_have_names_of_their_own_that_hide_from_nobody(one: str, other: st
 )
 def test_a_column_is_referred_to_by_its_whole_name(name: str, reference: str) -> None:
     assert quoted(name) == reference
+
+
+@pytest.mark.parametrize("query", ["counts", "counts by word!", "Zähler", "a/b"])
+def test_a_query_is_chosen_by_its_name_whatever_its_directory_is_called(query: str) -> None:
+    """The status of a snapshot has names, the message about a choice that takes nothing in has directories."""
+    directory, empty = checkpoint_directory(query), start_directory(query, 12)
+    tables = {each: [Table(0, "stateStoreSave", "default", "rows")] for each in (directory, "other")}
+    for choices in ((StateChoice(query),), (StateChoice(directory),)):
+        check_choices(tables, choices)
+        assert [chosen(of, each, choices) for each, of in tables.items()] == [tables[directory], []]
+    assert chosen(tables["other"], empty, (StateChoice(query),)) == tables["other"]
+    with pytest.raises(StateNotFoundError):
+        check_choices(tables, (StateChoice(f"{query}?"),))
