@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from tidegate_spark.contract.protocol import AGENT_TOKEN_FILE, COMMAND_PORT
 from tidegate_spark.inspect import messages
+from tidegate_spark.inspect.answers import as_text, parsed
 from tidegate_spark.inspect.questions import ALL, CLOSED, MOST_ROWS, MOST_SECONDS, OPEN, USUAL_ROWS, USUAL_SECONDS
 
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"  # noqa: S105 - a name, not a token
@@ -97,12 +98,12 @@ def main(arguments: Sequence[str]) -> int:
     wait = (getattr(given, "seconds", None) or USUAL_SECONDS) + LEEWAY_SECONDS
     try:
         with opener.open(request, timeout=wait) as answer:
-            body = json.loads(answer.read())
+            body = parsed(answer.read())
     except urllib.error.HTTPError as error:
         return _fail(f"HTTP {error.code}: {_words_in(error.read())}")
     except (OSError, ValueError) as error:
         return _fail(f"{given.agent} does not answer: {error}")
-    sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(as_text(body, indent=2) + "\n")
     return 0
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from tidegate_spark.inspect.partition_work import Span, Texts, WindowRows
@@ -45,10 +48,10 @@ def longest_row(rows: int) -> int:
 def row_of(texts: Texts) -> dict[str, Any]:
     """Return a row: ``key`` and the other columns; ``tooLong`` instead of what is not sent."""
     key, rest, size = texts
-    found: dict[str, Any] = {} if key is None else {"key": json.loads(key)}
+    found: dict[str, Any] = {} if key is None else {"key": parsed(key)}
     if size:
         return {**found, "tooLong": size}
-    return {**found, **(json.loads(rest) if rest is not None else {})}
+    return {**found, **(parsed(rest) if rest is not None else {})}
 
 
 def rows_answer(found: Iterable[Texts], limit: int, read: Read) -> dict[str, Any]:
@@ -140,6 +143,26 @@ def head_of(query: str, batch: int, began_ms: int, watermark_ms: int) -> dict[st
     }
 
 
-def as_text(answer: Mapping[str, Any]) -> str:
-    """Return an answer as it is sent."""
-    return json.dumps(answer, ensure_ascii=False, allow_nan=False, default=str)
+def parsed(text: str | bytes) -> Any:
+    """Return the value of JSON, without loss: a decimal that is not to be had as a float is a ``Decimal``."""
+    return json.loads(text, parse_float=_number)
+
+
+def _number(text: str) -> float | Decimal:
+    exact, near = Decimal(text), float(text)
+    return near if exact == Decimal(repr(near)) else exact
+
+
+def as_text(answer: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return an answer as it is sent, with decimals as numbers of all their digits."""
+    numbers: list[str] = []
+    mark = secrets.token_hex(16)
+
+    def replaced(value: Any) -> str:
+        if not isinstance(value, Decimal):
+            return str(value)
+        numbers.append(str(value))
+        return f"{mark}{len(numbers) - 1}"
+
+    text = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=replaced, indent=indent)
+    return re.sub(f'"{mark}([0-9]+)"', lambda match: numbers[int(match[1])], text) if numbers else text

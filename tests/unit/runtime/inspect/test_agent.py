@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tidegate_spark import inside
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.driver.agent.agent import Agent
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
+from tidegate_spark.inspect.answers import Read, rows_answer
 from tidegate_spark.inspect.errors import BusyError, InspectionError, NotThereError
 from tidegate_spark.inspect.http import reply_to
 from tidegate_spark.inspect.last_progress import LastProgress
@@ -181,6 +183,22 @@ def test_the_program_prints_the_answer_or_the_reason(
     monkeypatch.delenv(TOKEN_VARIABLE)
     assert main([*agent, "--token-file", "/nowhere", "sources"]) == 1
     assert TOKEN_VARIABLE in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "number", ["12345678901234567.89", "-0.123456789012345678", "1.0E10", "0.1", "5.6843418860808015E-14", "1E+400"]
+)
+def test_a_number_of_the_state_is_answered_and_printed_with_all_its_digits(
+    running: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str
+) -> None:
+    texts = ('{"k":1}', f'{{"value":{{"sum":{number}}}}}', 0)
+    running.answer = lambda question: rows_answer([texts], 1, Read(1, 1))
+    answered = running.check("/v1/state/main/0").body
+    agent = ("--agent", f"http://127.0.0.1:{running.port}", "--token-file", str(tmp_path / "token"))
+    assert main([*agent, "state", "main", "0"]) == 0
+    for body in (answered, capsys.readouterr().out):
+        (row,) = json.loads(body, parse_float=Decimal)["rows"]
+        assert row["value"]["sum"] == Decimal(number)
 
 
 def test_a_notebook_that_catches_the_former_name_of_the_error_goes_on() -> None:
