@@ -229,7 +229,7 @@ class CheckpointReader:
 
 def _turns(job: Job, partitions: int, likely: int | None) -> Iterator[list[int]]:
     """Yield the partitions to read, a few at a time; the likely one alone and first."""
-    if likely is not None:
+    if likely is not None and job.seconds_left() > 0:
         yield [likely]
     yield from job.in_turns([each for each in range(partitions) if each != likely])
 

@@ -23,6 +23,8 @@ POOL = "tidegate-inside"
 """Spark's scheduler pool of all looks, if the application has its jobs scheduled by pools."""
 SHARE_OF_CORES = 4
 """One of so many, and at least one core, is what a look may use."""
+CANCELLED_AGAIN_SECONDS = 1.0
+"""From one cancellation to the next: each takes only the jobs that there are."""
 _POOL_SETTING = "spark.scheduler.pool"
 _KEY = "key"
 
@@ -172,17 +174,25 @@ class Job:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Run jobs within the block as those of the look; they are cancelled when its time is over."""
-        context = self.spark.sparkContext
+        """Run jobs within the block as those of the look; they are cancelled when its time is over.
+
+        Those that begin then are, too: what is read first, such as the state's metadata, may take all of the time.
+        """
+        context, ended = self.spark.sparkContext, threading.Event()
         context.setLocalProperty(_POOL_SETTING, POOL)
         context.setJobGroup(self.group, "Tidegate looks inside", interruptOnCancel=True)
-        timer = threading.Timer(max(0.0, self.seconds_left()), context.cancelJobGroup, (self.group,))
-        timer.daemon = True
-        timer.start()
+
+        def cancel() -> None:
+            pause = max(0.0, self.seconds_left())
+            while not ended.wait(pause):
+                context.cancelJobGroup(self.group)
+                pause = CANCELLED_AGAIN_SECONDS
+
+        threading.Thread(target=cancel, name="inside-time", daemon=True).start()
         try:
             yield
         finally:
-            timer.cancel()
+            ended.set()
 
     def in_turns(self, order: Sequence[int]) -> Iterator[list[int]]:
         """Yield partitions, a few at a time, while there is time left."""

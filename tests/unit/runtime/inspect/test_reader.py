@@ -15,6 +15,7 @@ from tidegate_spark.inspect.errors import BadQuestionError, NotYetError, TooSlow
 from tidegate_spark.inspect.questions import Operators, Rows, Windows
 from tidegate_spark.inspect.reader import CheckpointReader
 from tidegate_spark.snapshots.checkpoint.checkpoint import MissingFileError
+from tidegate_testing.waiting import wait_for
 
 Texts = tuple[str | None, str | None]
 TABLE = Table(0, "stateStoreSave", "default", "rows")
@@ -199,6 +200,41 @@ def test_a_look_that_had_no_time_for_a_single_job_says_the_same(
         spark.answer(Rows("main", 0))
     assert TIME in str(slow.value)
     assert spark.context.jobs == []
+
+
+def test_a_key_is_not_looked_for_when_the_time_is_over_before_that(
+    spark: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object) -> int:
+        spark.now = 99
+        return 5
+
+    monkeypatch.setattr(state_frames, "likely_partition", slow)
+    with pytest.raises(TooSlowError):
+        spark.answer(Rows("main", 0, key="51"))
+    assert spark.context.jobs == []
+
+
+def test_a_job_that_begins_after_the_time_is_over_is_cancelled_too(
+    spark: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep every other inspection waiting for as long as no core is free."""
+    monkeypatch.setattr(state_frames, "CANCELLED_AGAIN_SECONDS", 0.02)
+
+    def slow_storage(*_: object) -> Any:
+        wait_for("the end of its time", lambda: bool(spark.context.cancelled), 30, 0.01)
+        return spark.rows()
+
+    def wait_for_a_core(number: int) -> None:
+        before = len(spark.context.cancelled)
+        wait_for("its cancellation", lambda: len(spark.context.cancelled) > before, 2, 0.01)
+        spark.now = 99
+        raise Py4JError("cancelled")
+
+    monkeypatch.setattr(state_frames, "frame_of", slow_storage)
+    spark.context.before_job = wait_for_a_core
+    with pytest.raises(TooSlowError):
+        spark.answer(Rows("main", 0, seconds=1))
 
 
 def test_a_batch_that_is_cleaned_up_meanwhile_is_left_for_the_newest_one(spark: Pretended) -> None:
