@@ -83,7 +83,9 @@ def more_time(seconds: int) -> str:
 
 def is_question(path: str) -> bool:
     """Return whether a path of the agent's is about the inside of the application."""
-    parts = urlsplit(path).path.split("/")
+    # Not by a parser of URLs, which raises an exception for some of what a request may say. The handler of requests
+    # takes several slashes at the beginning for one.
+    parts = ("/" + path.lstrip("/") if path.startswith("//") else path).partition("?")[0].split("/")
     return len(parts) > 2 and parts[1] == "v1" and parts[2] in (STATE, SOURCES, WINDOWS)
 
 

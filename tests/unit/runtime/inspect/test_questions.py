@@ -33,7 +33,15 @@ def test_a_path_is_a_question(path: str, question: object) -> None:
     assert question_of(path) == question
 
 
-@pytest.mark.parametrize("path", ["/v1/progress", "/v1/stat", "/v2/state", "/", "", "state", "/v1"])
+@pytest.mark.parametrize("path", ["//v1/state/main/0", "///v1/windows/main?seconds=60"])
+def test_a_path_with_more_slashes_than_one_before_it_is_a_question_as_it_is_to_the_handler(path: str) -> None:
+    """As what keeps its threads apart from those of orders and reports."""
+    assert is_question(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/progress", "/v1/stat", "/v2/state", "/", "", "state", "/v1", "//[/v1/state", "http://[/v1/state"]
+)
 def test_other_paths_are_none(path: str) -> None:
     assert not is_question(path)
 
