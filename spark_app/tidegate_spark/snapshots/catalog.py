@@ -128,7 +128,9 @@ def is_id(name: str) -> bool:
 
 
 def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
-    """Enter a snapshot that is about to be taken; one that is there stays as it is.
+    """Enter a snapshot that is about to be taken; one that is there stays as it is, unless it comes to another lineage.
+
+    A copy may be under way when its application is rolled back; it is then taken of what is gone on with.
 
     Args:
         catalog: the catalog.
@@ -146,10 +148,12 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
     known = catalog.snapshots.get(name)
     if name in catalog.gone or (known is not None and known.state is State.DELETING):
         raise DisposedError(f"snapshot {name} was deleted")
-    if known is not None:
+    if known is not None and (known.state is State.READY or known.lineage == wanted.lineage):
         return catalog
     before = [other for other in catalog.ready() if _may_be_parent(other, catalog.snapshots[other], wanted)]
     parent = before[-1] if before else wanted.parent
+    if known is not None:
+        return _with(catalog, name, dataclasses.replace(known, lineage=wanted.lineage, parent=parent))
     return _with(catalog, name, dataclasses.replace(wanted, state=State.TAKING, parent=parent, queries={}))
 
 

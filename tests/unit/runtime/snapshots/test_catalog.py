@@ -73,6 +73,16 @@ def test_the_first_of_a_lineage_has_what_that_started_from_for_its_parent() -> N
     assert catalog.begin(first, "d", wanted).snapshots["d"].parent == "c"
 
 
+def test_one_that_is_begun_when_its_application_is_rolled_back_is_of_the_lineage_that_it_is_then_taken_of() -> None:
+    known = taking(ready(ready(Catalog(), "a"), "b"), "c", x=1)
+    wanted = dataclasses.replace(WANTED, created=NOW + 1, lineage=2, parent="a")
+    again = catalog.begin(known, "c", wanted)
+    assert again.snapshots["c"] == dataclasses.replace(known.snapshots["c"], lineage=2, parent="a")
+    assert catalog.begin(again, "c", wanted) is again
+    assert catalog.begin(complete(again, "d", wanted), "e", wanted).snapshots["e"].parent == "d"
+    assert catalog.begin(again, "b", wanted).snapshots["b"] == known.snapshots["b"], "it is complete"
+
+
 def test_what_an_upgrade_keeps_for_itself_is_nobodys_parent() -> None:
     pin = dataclasses.replace(WANTED, holders=frozenset({"up-1"}))
     known = complete(ready(Catalog(), "a"), "up-1", pin)
