@@ -128,14 +128,19 @@ def init_failed(pod: str, namespace: str, container: str, exit_code: int) -> str
 
 def purge_failed(pod: str, namespace: str, exit_code: int | None, *, out_of_memory: bool) -> str:
     if out_of_memory:
-        # Its memory is fixed, and the log of an OOM-killed process shows nothing.
-        return (
-            f"The process in pod {pod} needed more than its memory. It restarts and continues; if that recurs, set "
-            "spec.storage.deletionPolicy to Retain, which finishes the deletion, and delete the files by hand."
-        )
+        return helper_out_of_memory(pod, namespace)
     return (
         f"The process in pod {pod} ended without a termination message ({_code(exit_code)}). It restarts and "
         f"continues; if that recurs, see its log: {logs(pod, namespace, ' --previous')}."
+    )
+
+
+def helper_out_of_memory(pod: str, namespace: str) -> str:
+    """Return the text about a pod that Tidegate adds; the log of a process that was killed for its memory has none."""
+    return (
+        f"The process in pod {pod} needed more than its memory and was killed. It restarts and continues; if that "
+        "recurs, raise spec.helpers.resources.limits.memory of the application, and delete the pod: "
+        f'"kubectl delete pod {pod} -n {namespace}". The next one gets it.'
     )
 
 

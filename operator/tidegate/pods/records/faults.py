@@ -263,7 +263,7 @@ def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
 
 
 def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
-    # Its memory is fixed, and every start goes on with what is still there.
+    # Every start goes on with what is still there.
     out_of_memory = ended is not None and ended.reason == KILLED_BY_MEMORY
     code = ended.exit_code if ended else None
     message = fault_messages.purge_failed(pod.name, pod.namespace, code, out_of_memory=out_of_memory)

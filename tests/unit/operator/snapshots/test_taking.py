@@ -8,13 +8,13 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
-from tidegate.api.streaming_app import Phase
+from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.process_state import PodProgress
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.record import process_of
+from tidegate.pods.records.record import Exit, process_of
 from tidegate.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
@@ -37,6 +37,7 @@ from tidegate_testing.snapshot_observations import (
     TIME,
     agent,
     begun,
+    deleted,
     kinds,
     observe,
     observe_running,
@@ -317,6 +318,18 @@ def test_a_pod_that_is_started_again_says_why() -> None:
     reported = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE)
     plan = decide_snapshot(at_rest(taking=pod_that_said(reported, exit_code=75)), NOW)
     assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
+
+
+def test_a_pod_that_was_killed_for_its_memory_says_who_can_give_it_more() -> None:
+    killed = pod(running=False, ended=Exit(137, "OOMKilled", "", NOW - 5))
+    plan = decide_snapshot(at_rest(taking=killed), NOW)
+    assert said(plan) == (COPYING, "Stalled", "SnapshotPodFailed")
+    assert "raise spec.helpers.resources.limits.memory" in plan.message
+    assert f'"kubectl delete pod {ID}-take -n shop"' in plan.message
+    doomed = deleted(ready_snapshot(), DeletionPolicy.DELETE)
+    alone = observe(doomed, disposing=pod(disposing=True, running=False, ended=killed.ended))
+    assert said(decide_snapshot(alone, NOW))[2] == "SnapshotPodFailed"
+    assert "spec.helpers" not in decide_snapshot(alone, NOW).message
 
 
 @pytest.mark.parametrize("exit_code", [0, 75])

@@ -96,8 +96,9 @@ AREA = Area(
             (Place.APP,),
             "The process that deletes the files of the application's folder ended without a termination message.",
             remedy=(
-                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". To finish the deletion of the '
-                "resource, set spec.storage.deletionPolicy to Retain: the files then stay, and can be deleted by hand."
+                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". If it was killed for its memory, raise '
+                "spec.helpers.resources.limits.memory, and delete the pod. To finish the deletion of the resource, set "
+                "spec.storage.deletionPolicy to Retain: the files then stay, and can be deleted by hand."
             ),
             after="The container restarts and continues where it was.",
         ),

@@ -141,7 +141,10 @@ AREA = Area(
                 "A process of the pod that works on the snapshot ended without a termination message; the pod is still "
                 "there."
             ),
-            remedy='If it recurs, see "kubectl logs POD -n NAMESPACE --previous".',
+            remedy=(
+                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". If it was killed for its memory, raise '
+                "spec.helpers.resources.limits.memory of the application, and delete the pod."
+            ),
             after="The container restarts and continues where it was.",
         ),
         Entry(

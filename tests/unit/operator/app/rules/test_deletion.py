@@ -147,6 +147,7 @@ def test_a_purge_that_was_killed_names_no_setting_of_the_driver(reason: str) -> 
     plan = decide(observe(EMPTIED, purge=killed), NOW)
     assert (plan.reason, "It restarts and continues" in plan.message) == ("PurgeFailed", True)
     assert "spec.driver" not in plan.message
+    assert ("raise spec.helpers.resources.limits.memory" in plan.message) == (reason == "OOMKilled")
 
 
 def test_a_purge_that_no_node_takes_names_what_decides_where_it_may_run() -> None:
