@@ -36,7 +36,7 @@ class NotYetError(InspectionError):
 
 
 class BusyError(InspectionError):
-    """Another look is under way."""
+    """Another inspection is under way."""
 
     status = 429
     retry_after_seconds = 5

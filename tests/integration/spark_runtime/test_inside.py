@@ -251,7 +251,7 @@ def test_all_but_one_of_several_looks_at_a_time_are_told_to_come_again_and_progr
             assert driver.report() is not None
         (answered,) = (each.result() for each in answers)
     assert [status for status, _ in refused] == [429, 429]
-    assert all("another look is under way" in body["error"] for _, body in refused)
+    assert all("another inspection is under way" in body["error"] for _, body in refused)
     assert answered[0] == 200, answered
 
 

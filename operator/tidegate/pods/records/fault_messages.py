@@ -95,7 +95,10 @@ def disruption(word: str) -> str:
 
 def over_limit(pod: str, detail: str, resources: str) -> str:
     """Return the text; ``resources`` is the group of the spec that has the limit."""
-    fields = f"spec.{resources}.resources.limits.ephemeral-storage, or the sizeLimit of the volume"
+    fields = (
+        f"spec.{resources}.resources.limits.ephemeral-storage, or the sizeLimit of the volume (spec.scratch, unless it "
+        "is in a pod template)"
+    )
     return f"Pod {pod} was evicted: {sentence(detail or 'its local disk use exceeds a limit')} Raise {fields}."
 
 

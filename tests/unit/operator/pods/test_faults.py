@@ -94,7 +94,7 @@ def test_a_driver_that_wrote_more_than_its_limit_is_told_the_field_and_one_whose
     assert (over.reason, over.message) == (
         "EphemeralStorageExceeded",
         f"Pod orders-driver was evicted: {message} Raise spec.driver.resources.limits.ephemeral-storage, or the "
-        "sizeLimit of the volume.",
+        "sizeLimit of the volume (spec.scratch, unless it is in a pod template).",
     )
     short = {"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}
     assert name_end(driver_of(app_with(), **short)).reason == "DriverLost"

@@ -67,7 +67,7 @@ def test_a_second_look_is_told_that_there_is_one_and_what_spark_told_is_answered
     asked = service_of(looking, "main", "other")
     first = in_background(asked)
     assert looking.begun.wait(30)
-    with pytest.raises(BusyError, match=r"another look is under way.*at most 20.*'main'") as error:
+    with pytest.raises(BusyError, match=r"another inspection is under way.*at most 20.*'main'") as error:
         asked.ask(Windows("other"))
     assert (error.value.status, error.value.retry_after_seconds) == (429, 5)
     assert asked.ask(Operators())["queries"][0]["operators"][0]["rows"] == 5

@@ -319,9 +319,10 @@ AREA = Area(
                 "Restore the records with their offsets if you can: the application then continues by itself. To keep "
                 "the state and read from other offsets, set spec.upgrade.startingOffsets to the lineage in "
                 "status.lineage and to offsets that the topic has, and change spec.restartNonce. To leave the lost "
-                "records out, set the source option failOnDataLoss to false in the program. To start without the "
-                "state, set spec.upgrade.mode to "
-                "Stateless and change spec.restartNonce."
+                "records out, set the source option failOnDataLoss to false in the program. To give the state up, run "
+                '"kubectl annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", '
+                "where LINEAGE is the number in status.lineage, set spec.upgrade.mode to Stateless, and change "
+                "spec.restartNonce."
             ),
             after=(
                 "The driver restarts with exponential back-off; the restart budget is not spent. A new version that "
