@@ -17,7 +17,7 @@ OFFSETS_FORGOTTEN = (
 )
 EXPORT_FORGOTTEN = (
     "asked for nothing of that: call tidegate_spark.initial_state() and starting_offsets() before the first "
-    "query starts, or leave startFrom out."
+    "query starts; to start with neither on purpose, call tidegate_spark.without_state() and without_offsets()."
 )
 
 MEMORY_FORGETS = (

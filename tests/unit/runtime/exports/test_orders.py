@@ -252,3 +252,10 @@ def test_a_query_that_starts_without_what_it_should_start_from_is_refused(uses: 
     assert "tidegate_spark.initial_state()" in why
     # It began long ago.
     assert refusal("0", "1") == ""
+
+
+def test_who_wants_neither_finds_in_the_refusal_what_to_call_for_that(uses: Uses) -> None:
+    assert "tidegate_spark.without_state() and without_offsets()" in refusal(), "the field cannot be removed any more"
+    use.without_state()
+    use.without_offsets()
+    assert refusal() == ""
