@@ -113,7 +113,7 @@ AREA = Area(
             ),
             remedy=(
                 "Copy the files of the earlier application to <spec.storage.uri>/<namespace>/<name>/. If the "
-                "application is to start without state, remove spec.startFrom.adopt."
+                "application is to start without state, set spec.startFrom.adopt to false."
             ),
             after="A new driver checks again within 5 minutes.",
             start_fixes=False,
@@ -156,7 +156,8 @@ AREA = Area(
                 "Revert the edit of spec.storage, or copy the newest files of "
                 "<spec.storage.uri>/<namespace>/<name>/ to the store again while spec.suspend is true. If the older "
                 "state is all there is, accept it: set spec.startFrom.adopt to true and spec.startFrom.adoptLineage "
-                "to the lineage in which it ends by the message, and remove both once the application runs."
+                "to the lineage in which it ends by the message. Once the application runs, remove adoptLineage and "
+                "set adopt to false."
             ),
             after="A new driver checks again within 5 minutes.",
             start_fixes=False,
