@@ -13,6 +13,8 @@ SET_BY_SPARK = (
     "executor.resources.requests.memory, or another name"
 )
 SET_BY_CREDENTIALS = "storage.credentialsSecretRef sets it; leave one of the two out"
+_MOUNTED = "that spec.driver.podTemplate mounts (for executors, spec.executor.podTemplate)"
+"""``spec.podTemplate`` adds volumes and cannot mount them: Tidegate's own containers are not in it."""
 PATH_PREFIXED = "Tidegate puts its own path in front of yours; give it as a value, not from elsewhere"
 
 
@@ -26,29 +28,28 @@ def image_of_import(named: str) -> str:
 def configuration_too_long(size: int, longest: int) -> str:
     return (
         f"with it the configuration of a launch has {size:,} bytes, and a Secret takes {longest:,}; put what is "
-        "long into a file, of a ConfigMap that spec.podTemplate mounts or in storage, and have the program read "
-        "it"
+        f"long into a file, of a ConfigMap {_MOUNTED} or in storage, and have the program read it"
     )
 
 
 def variable_too_long(size: int, longest: int) -> str:
     return (
         f"name and value have {size:,} bytes, and Linux starts no process with a variable of more than "
-        f"{longest:,}; put the value into a ConfigMap that spec.podTemplate mounts as a file"
+        f"{longest:,}; put the value into a file, of a ConfigMap {_MOUNTED}"
     )
 
 
 def environment_too_long(whole: int, longest: int) -> str:
     return (
         f"all variables have {whole:,} bytes, and more than {longest:,} leave Linux no room to start Spark; put "
-        "long values into a ConfigMap that spec.podTemplate mounts as files"
+        f"long values into files, of a ConfigMap {_MOUNTED}"
     )
 
 
 def setting_too_long(size: int, longest: int) -> str:
     return (
         f"key and value have {size:,} bytes, and Linux starts no JVM with a setting of more than {longest:,}; put "
-        "the value into a file that spec.podTemplate mounts, or set it in the script"
+        f"the value into a file {_MOUNTED}, or set it in the script"
     )
 
 
@@ -61,8 +62,8 @@ def version_too_large(size: int, longest: int, *, new: bool) -> str:
     )
     return (
         f"the spec and the two versions that the status keeps have {size:,} bytes, and the API server stores no more "
-        f"than {longest:,} of them; put what is long into a file, of a ConfigMap that spec.podTemplate mounts or in "
-        f"storage, and have the program read it. {ran}"
+        f"than {longest:,} of them; put what is long into a file, of a ConfigMap {_MOUNTED} or in storage, and have "
+        f"the program read it. {ran}"
     )
 
 

@@ -358,7 +358,8 @@ AREA = Area(
             ),
             remedy=(
                 "Shorten the field that the message names: put what is long into a file, a ConfigMap that "
-                "spec.podTemplate mounts or an object in storage, and have the program read it."
+                "spec.driver.podTemplate mounts (for executors, spec.executor.podTemplate) or an object in storage, "
+                "and have the program read it."
             ),
             after="Tidegate tries again after a change of the spec.",
             page="design/long-configuration.md",
