@@ -135,8 +135,9 @@ AREA = Area(
                 "Stalled, which is True when a resource cannot continue by itself."
             ),
             remedy=(
-                'See what its tasks waited for: "kubectl logs POD -n NAMESPACE --previous" of the driver pod. Raise '
-                "spec.restart.stallTimeoutSeconds if single tasks take that long."
+                'See what its tasks waited for: "kubectl logs POD -n NAMESPACE --previous" of the driver pod. If '
+                "single tasks take that long, raise spec.restart.stallTimeoutSeconds, and change spec.restartNonce: a "
+                "driver has the value of its launch."
             ),
             after="The driver restarts with exponential back-off.",
         ),
