@@ -197,7 +197,8 @@ AREA = Area(
                 "Set spec.suspend to true, restore the files below <spec.storage.uri>/<namespace>/<name>/lineages/, "
                 'set spec.suspend to false, and change spec.restartNonce. To give the state up instead, run "kubectl '
                 'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", where '
-                "LINEAGE is the number in status.lineage, and set spec.upgrade.mode to Stateless."
+                "LINEAGE is the number in status.lineage, set spec.upgrade.mode to Stateless, and change "
+                "spec.restartNonce."
             ),
             after="Tidegate tries again only after a change of the spec.",
         ),
