@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import re
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -156,13 +156,20 @@ def _number(text: str) -> float | Decimal:
 def as_text(answer: Mapping[str, Any], indent: int | None = None) -> str:
     """Return an answer as it is sent, with decimals as numbers of all their digits."""
     numbers: list[str] = []
-    mark = secrets.token_hex(16)
 
-    def replaced(value: Any) -> str:
-        if not isinstance(value, Decimal):
-            return str(value)
-        numbers.append(str(value))
-        return f"{mark}{len(numbers) - 1}"
+    def to_text(mark: str) -> str:
+        def replaced(value: Any) -> str:
+            if not isinstance(value, Decimal):
+                return str(value)
+            numbers.append(str(value))
+            return f"{mark}{len(numbers) - 1}"
 
-    text = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=replaced, indent=indent)
-    return re.sub(f'"{mark}([0-9]+)"', lambda match: numbers[int(match[1])], text) if numbers else text
+        return json.dumps(answer, ensure_ascii=False, allow_nan=False, default=replaced, indent=indent)
+
+    text = to_text("")
+    if not numbers:
+        return text
+    # What stands for a number is nowhere in the answer: whoever wrote the state may know this program.
+    mark = next(mark for mark in (f"decimal{number}-" for number in itertools.count()) if mark not in text)
+    numbers.clear()
+    return re.sub(f'"{mark}([0-9]+)"', lambda match: numbers[int(match[1])], to_text(mark))

@@ -152,9 +152,8 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
         return catalog
     before = [other for other in catalog.ready() if _may_be_parent(other, catalog.snapshots[other], wanted)]
     parent = before[-1] if before else wanted.parent
-    if known is not None:
-        return _with(catalog, name, dataclasses.replace(known, lineage=wanted.lineage, parent=parent))
-    return _with(catalog, name, dataclasses.replace(wanted, state=State.TAKING, parent=parent, queries={}))
+    new = known or dataclasses.replace(wanted, state=State.TAKING, queries={})
+    return _with(catalog, name, dataclasses.replace(new, lineage=wanted.lineage, parent=parent))
 
 
 def _may_be_parent(name: str, other: Snapshot, wanted: Snapshot) -> bool:
