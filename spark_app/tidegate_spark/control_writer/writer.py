@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
@@ -9,7 +10,9 @@ import secrets
 import threading
 import time
 import uuid
+import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -51,6 +54,8 @@ log = logging.getLogger("tidegate")
 class ControlWriter:
     """One writer. Thread safe; a context manager, which waits at its end until everything is written.
 
+    A process that is forked has a writer of its own in it, without what was sent before.
+
     Messages of one writer are in the application's log in the order in which they were sent, each once, whatever the
     network does; between two writers no order is promised. A writer that was refused by the store is of no use any
     more: every call says so.
@@ -88,18 +93,24 @@ class ControlWriter:
             raise ValueError(f"address must be s3://bucket/prefix of an application, and not {address!r:.200}")
         region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or USUAL_REGION
         self._place = Storage(f"s3://{found[1]}/{found[2]}", endpoint, region, path_style_access)
-        self._store = store if store is not None else _reach(self._place, credentials)
-        self._source, self._writer = source, secrets.token_hex(8)
-        self._outbox = Outbox(self._writer, pace or Pace())
+        self._connect: Callable[[], ObjectStore] = functools.partial(_reach, store, self._place, credentials)
+        self._source, self._pace, self._closing = source, pace or Pace(), False
+        self._reached: ObjectStore | None = self._connect()
+        self._clear()
+        _WRITERS.add(self)
+
+    def _clear(self) -> None:
+        """Be a writer of whom nothing is known."""
+        self._writer = secrets.token_hex(8)
+        self._outbox = Outbox(self._writer, self._pace)
         self._numbers: OrderedDict[str, int] = OrderedDict()
-        self._changed = threading.Condition()
+        self._changed, self._connecting = threading.Condition(), threading.Lock()
         self._pause = FIRST_PAUSE_SECONDS
         self._hurry = 0
         """Messages of a smaller number are written without waiting for others."""
         self._trouble = ""
         """Why the last attempt failed; empty if it did not."""
         self._refused: Exception | None = None
-        self._closing = False
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> ControlWriter:
@@ -218,6 +229,21 @@ class ControlWriter:
 
     # --- writing ---
 
+    def _begin_anew(self) -> None:
+        """Be another writer, in a process that was forked: what waits is its parent's to write.
+
+        With the parent's name and numbers its messages would be taken for those of the parent, and left out.
+        """
+        self._reached = None  # its connections are the parent's
+        self._clear()
+
+    @property
+    def _store(self) -> ObjectStore:
+        with self._connecting:
+            if self._reached is None:
+                self._reached = self._connect()
+            return self._reached
+
     @property
     def _is_over(self) -> bool:
         return self._closing or self._refused is not None
@@ -288,7 +314,21 @@ class ControlWriter:
             self._changed.notify_all()
 
 
-def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
+_WRITERS: weakref.WeakSet[ControlWriter] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    for writer in list(_WRITERS):
+        writer._begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def _reach(store: ObjectStore | None, place: Storage, credentials: Credentials | None) -> ObjectStore:
+    if store is not None:
+        return store
     from tidegate_spark.storage.s3 import S3Store  # noqa: PLC0415 - a store of one's own needs none of it
 
     return S3Store(connect(place, credentials, REQUEST_SECONDS), place.bucket)

@@ -166,6 +166,36 @@ def test_a_store_that_comes_back_has_everything_in_order(bucket: Bucket) -> None
     assert bucket.ids() == ["0", "1", "2", "3", "4"]
 
 
+FORKED = f"""
+import os
+from tidegate_spark.control.channels.transports.inbox import batch_of
+from tidegate_spark.control_writer import ControlWriter
+from tidegate_testing.memory_store import Buckets, MemoryStore
+
+buckets = Buckets()
+writer = ControlWriter("{ADDRESS}", store=MemoryStore(buckets, "{BUCKET}"))
+writer.send("ping")
+writer.flush()
+child = os.fork()
+writer.send("ping")
+writer.flush(30)
+batches = [batch_of(key.rpartition("/")[2]) for key in buckets.keys("{BUCKET}")]
+print(*(f"{{batch.writer}}:{{batch.first}}" for batch in batches), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_process_that_is_forked_is_another_writer() -> None:
+    """As workers of a web server are. By the numbers of one writer the driver would leave one's messages out."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCES), *sys.path])}
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=GENEROUS).stdout
+    batches = {name for line in said.splitlines() for name in line.split()}
+    assert sorted(name.partition(":")[2] for name in batches) == ["0", "0", "1"]
+    assert len({name.partition(":")[0] for name in batches}) == 2
+
+
 def test_a_store_that_refuses_is_told_of_at_once_and_by_every_call(bucket: Bucket) -> None:
     bucket.before = refused("AccessDenied", 403)
     writer = bucket.writer()
