@@ -198,7 +198,11 @@ class ControlLog(LogReader):
             base = max((number for number in bases if number <= oldest), default=0)
             if not base:
                 return 0
-            state, entries = self._window(base, self._last)
+            try:
+                state, entries = self._window(base, self._last)
+            except LostError:
+                # A rollback put it back, to before what was removed: it is needed, and so is all that is there.
+                return 0
             # What is in force behind a rollback follows from a base before it.
             lowest = min((marker.of for marker in rollbacks(entries, state.lineage)), default=base)
             if lowest >= base:

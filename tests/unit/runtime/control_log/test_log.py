@@ -141,6 +141,29 @@ def test_nothing_goes_while_there_is_one_base_or_an_old_batch_needs_it() -> None
     assert len(keys(buckets, "segments")) == 2
 
 
+def test_nothing_goes_while_a_batch_needs_what_a_rollback_put_back_before_what_was_removed() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(1, 13):
+        log.append([message(payload={"a": number})])
+        if number % 3 == 0:
+            log.write_base()
+    kept = log.state_at(2)
+    assert log.remove_before(oldest=9) == 9
+    log = opened(buckets)
+    begin = log.roll_back(kept, (), 2)
+    for number in range(20, 23):
+        log.append([message(payload={"a": number})])
+        log.write_base()
+    before = keys(buckets, "bases"), keys(buckets, "segments")
+    assert log.remove_before(oldest=2) == 0
+    assert (keys(buckets, "bases"), keys(buckets, "segments")) == before
+    again = opened(buckets)
+    assert [again.state_at(position).config["a"] for position in (2, begin, begin + 3)] == [2, 2, 22]
+    # When the lineage has no batch of before it any more.
+    assert log.remove_before(oldest=begin + 1) == begin + 1
+
+
 def test_after_a_rollback_a_base_of_the_other_branch_is_not_used() -> None:
     buckets = Buckets()
     log = opened(buckets)
