@@ -42,7 +42,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 BREATH_SECONDS = 0.02
 """Between two looks at least: whoever waits for the first to end would not wake up before the second begins."""
 BASE_SECONDS = 3600.0
-MOST_ORDERS = 1000
+MOST_ORDERS, NO_BATCH = 1000, -1
 
 log = logging.getLogger("tidegate")
 
@@ -81,15 +81,14 @@ class MessageService:
         self.workers = Attendance()
         self.on_newer: Callable[[str], None] = lambda _: None
         """Called with the cause when a newer Tidegate wrote the log: what it says cannot be known here."""
-        self._paused, self._last = False, 0
+        self._paused, self._last, self._handled = False, 0, 0
+        """The last: up to where handlers of the driver were called."""
         self._repository: SnapshotRepository | None = None
         self._log: ControlLog | None = None
         self._channel, self._answers = PendingReplies(), answers
         self._counted: tuple[int, dict[str, int]] = (0, {})
         self._store = AckStore(self._channel.accounts)
         self._duties = DriverDuties(works, self._store, self._channel, self._hold_queries)
-        self._handled = 0
-        """Up to where handlers of the driver were called."""
 
     def start(self) -> None:
         """Begin to work, in a thread."""
@@ -175,9 +174,10 @@ class MessageService:
     def begins(self, query: str, position: int) -> None:
         """Take note of the position of a query's newest committed batch, before it goes on."""
         with self._lock:
-            self._positions[query] = position
-            # It is another lineage's, or another run's.
-            self._commits = [commit for commit in self._commits if commit[0] != query]
+            if not any(commit[0] == query for commit in self._commits):
+                self._positions[query] = position
+            else:  # what the run before has committed is noted first
+                self._commits.append((query, NO_BATCH, position, BatchAccount()))
         self._wake.set()
 
     def last_poll(self) -> None:
@@ -323,7 +323,7 @@ class MessageService:
                     return
                 query, batch, position, workers = self._commits[0]
                 before = self._positions.get(query, -1)
-            new = new_in_batch(found, before, position)
+            new = new_in_batch(found, before, position) if batch != NO_BATCH else ()
             for entry in (entry for entry in new if not self._store.is_over(entry)):
                 account = self._store.get(repository, entry.sequence)
                 if query not in account.queries:

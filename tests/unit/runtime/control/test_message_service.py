@@ -106,6 +106,22 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     assert (said.state, said.reason) == (MessageState.FAILED, "HandlerFailed")
 
 
+def test_what_workers_told_is_said_though_their_query_was_started_again_meanwhile() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    position = office.service.position()
+    office.service.workers.applied("one", 1, "a/1", {1: "ValueError: no such table"})
+    office.service.committed("one", 1, position)
+    office.works.batches["one", 1] = 1
+    office.service.begins("one", position)
+    office.service.check()
+    assert office.said("x").state is MessageState.FAILED
+    assert office.said("x").queries["one"].errors == ("a/1: ValueError: no such table",)
+    office.offer(config("y"))
+    office.commit("one", 2)
+    assert office.said("y").queries["one"] == QueryAcknowledgement(2, 1, 1)
+
+
 def test_another_process_says_the_same() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"), ControlOrder("y", "no-such-type"))
