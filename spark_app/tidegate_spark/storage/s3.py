@@ -101,9 +101,9 @@ class S3Store:
         name = store_identity(self._client.meta.endpoint_url, self._client.meta.region_name)
         return f"{name} (reached by itself)" if self._apart else name
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
-        """Return content and ETag, None if there is no such object."""
-        return self._patiently(lambda: read_object(self._client, self._place, key))
+    def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
+        """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
+        return self._patiently(lambda: read_object(self._client, self._place, key, most))
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""

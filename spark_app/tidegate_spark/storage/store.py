@@ -140,8 +140,8 @@ class ObjectStore(Protocol):
     def service(self) -> str:
         """The store itself: between two buckets of equal services objects are copied by the store."""
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
-        """Return content and ETag, None if there is no such object."""
+    def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
+        """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""

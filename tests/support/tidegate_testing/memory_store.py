@@ -122,12 +122,12 @@ class MemoryStore:
         """The same for all stores of one :class:`Buckets`."""
         return self.buckets.service
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
-        """Return content and ETag, None if there is no such object."""
+    def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
+        """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
         self._tell("get", key)
         found = self.buckets.read(self._bucket, key)
         self._tell("get", key, done=True)
-        return (found.body, found.etag) if found else None
+        return (found.body[:most], found.etag) if found else None
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""

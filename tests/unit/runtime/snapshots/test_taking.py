@@ -434,8 +434,8 @@ class BusyStore(MemoryStore):
         self.refusals -= 1
         return None
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
-        found = super().get(key)
+    def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
+        found = super().get(key, most)
         if key.endswith("/manifest.json") and self.refusals > 0:
             self.meanwhile()
         return found

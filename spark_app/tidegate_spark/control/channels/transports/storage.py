@@ -204,13 +204,15 @@ class StorageChannel:
         if entry.size > inbox.LARGEST_OBJECT:
             return (inbox.too_large(name, entry.size),)
         try:
-            body = self._repository.store.get(entry.key)
+            found = self._repository.store.get(entry.key, inbox.LARGEST_OBJECT + 1)
         except Exception as error:
             if not is_of_object(error):
                 raise
             # Nobody will ever read it, and what is behind it does not wait for that.
             return (inbox.withheld(name, code_of(error)),)
-        return inbox.messages_in(name, body[0]) if body is not None else None
+        if found is not None and len(found[0]) > inbox.LARGEST_OBJECT:
+            return (inbox.too_large(name, len(found[0])),)  # it was replaced meanwhile
+        return inbox.messages_in(name, found[0]) if found is not None else None
 
     def _name(self, entry: Entry) -> str:
         return self._repository.below(entry.key)[len(INBOX_PREFIX) + 1 :]

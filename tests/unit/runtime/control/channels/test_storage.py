@@ -175,10 +175,10 @@ class Refusing(MemoryStore):
         super().__init__(inbox.buckets, BUCKET)
         self._word, self._error = word, refused(code, status)
 
-    def get(self, key: str) -> tuple[bytes, str] | None:
+    def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
         if self._word in key and INBOX_PREFIX in key:
             raise self._error
-        return super().get(key)
+        return super().get(key, most)
 
     def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
         if self._word not in key:
@@ -211,6 +211,16 @@ def test_an_object_that_the_store_gives_nobody_is_a_rejected_message_and_holds_n
         assert code in entries[0].message
         channel.taken(delivery)
     assert inbox.unread() == []
+
+
+def test_an_object_that_grew_since_it_was_listed_is_not_read_further_than_one_may_be_long() -> None:
+    """Whoever may put it may replace it, with gigabytes."""
+    inbox = MemoryInbox()
+    inbox.put("a.json", event("a"))
+    with closing(opened(inbox)) as channel:
+        inbox.put("a.json", body_of([event(str(number), data="x" * 3000) for number in range(900)]))
+        (found,) = channel.receive(0).messages
+    assert (entry_of(found).reason, found.body) == ("EventTooLarge", b"")
 
 
 def test_a_store_that_gives_out_nothing_is_no_rejected_message() -> None:
