@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,6 +60,8 @@ to have planned its first batch."""
 JOINS_LATE = messages.JOINS_LATE
 
 END_SECONDS = 2.0
+_NAME = re.compile(rf"(?:^|[\s,(]){SOURCE}(?:$|[\s,)])")
+"""The source's, as Spark prints a leaf of a plan: of a source of files that is the path, which may have it in it."""
 
 log = logging.getLogger("tidegate")
 
@@ -278,7 +281,7 @@ class Control:
 def takes_part(writer: DataStreamWriter) -> bool:
     """Return whether a query has a source of control messages; asks the JVM."""
     leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves()
-    return any(SOURCE in str(leaves.apply(number)) for number in range(leaves.size()))
+    return any(_NAME.search(str(leaves.apply(number))) for number in range(leaves.size()))
 
 
 def _write(path: Path, content: str) -> None:

@@ -146,6 +146,17 @@ def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_
     assert (tmp_path / "control-line.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("path", ["s3a://tidegate-control/orders", "/data/tidegate-control", "tidegate-control"])
+def test_a_query_of_files_in_a_folder_of_the_sources_name_does_not_take_part_for_that(world: World, path: str) -> None:
+    """It would never acknowledge a message, or be refused for a checkpoint without a position."""
+    world.control.serve(cast(Any, world.session))
+    world.logged('v1\n{}\n{"logOffset": 3}')
+    assert world.control.before_query(writer(f"FileSource[{path}]"), "main") == ""
+    with world.control.around_start("main"):
+        assert world.session.properties == {QUERY_PROPERTY: "main"}
+    assert "listens to control messages" in world.control.before_query(writer("kafka", "tidegate-control"), "main")
+
+
 def test_processes_beside_the_driver_are_told_of_the_file_before_there_is_a_driver(
     world: World, tmp_path: Path
 ) -> None:
