@@ -103,7 +103,8 @@ class S3Store:
 
     def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
         """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
-        return self._patiently(lambda: read_object(self._client, self._place, key, most))
+        found = self._patiently(lambda: read_object(self._client, self._place, key, most))
+        return (found[0], _quoted(found[1])) if found is not None else None
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
@@ -156,7 +157,7 @@ class S3Store:
             page = self._patiently(lambda: self._client.list_objects_v2(**more))
             for item in page.get("Contents", []):
                 if not item["Key"].endswith("/"):
-                    yield Entry(item["Key"], item["Size"], item["ETag"], item["LastModified"].timestamp())
+                    yield Entry(item["Key"], item["Size"], _quoted(item["ETag"]), item["LastModified"].timestamp())
             if not page.get("IsTruncated"):
                 return
             more["ContinuationToken"] = page["NextContinuationToken"]
@@ -245,7 +246,7 @@ class S3Store:
             CopySource={"Bucket": source.bucket, "Key": source.key},
             CopySourceIfMatch=etag,
         )
-        return answer["CopyObjectResult"]["ETag"]
+        return _quoted(answer["CopyObjectResult"]["ETag"])
 
     def _copy_parts(self, source: Place, key: str, etag: str) -> Found:
         copied_from: CopySourceTypeDef = {"Bucket": source.bucket, "Key": source.key}
@@ -308,6 +309,11 @@ class S3Store:
         self._pause(random.uniform(0.5, 1.0) * min(LONGEST_PAUSE_SECONDS, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
+def _quoted(etag: str) -> str:
+    """Return an ETag as a header has it: in the bodies of their answers, some stores leave the quotation marks out."""
+    return etag if '"' in etag else f'"{etag}"'
+
+
 def _is_missing(error: Any) -> bool:
     # A bucket that is gone answers 404, too, and that is another fault. To a HEAD there is no code but the status.
     return status_of(error) == 404 and error.response.get("Error", {}).get("Code") in _MISSING_CODES
@@ -325,7 +331,7 @@ def _is_momentary(error: Exception) -> bool:
 
 def _found(answer: dict[str, Any]) -> Found:
     """Return what the answer to a HEAD tells."""
-    etag = str(answer["ETag"])
+    etag = _quoted(str(answer["ETag"]))
     encrypted = "kms" in str(answer.get("ServerSideEncryption", "")) or answer.get("SSECustomerAlgorithm")
     plain = len(etag.strip('"')) == 32 and not encrypted
     return Found(answer["ContentLength"], etag, _checksum(answer), plain)

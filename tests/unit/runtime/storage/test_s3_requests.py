@@ -104,6 +104,24 @@ def test_a_copy_with_the_same_etag_takes_one_request_which_names_what_is_to_be_c
     stub.assert_no_pending_responses()
 
 
+@pytest.mark.parametrize("listed", [ETAG, ETAG.strip('"')])
+@pytest.mark.parametrize("answered", [ETAG, ETAG.strip('"')])
+def test_an_etag_is_the_same_whether_a_store_writes_it_with_quotation_marks_or_without(
+    s3: S3, listed: str, answered: str
+) -> None:
+    store, stub, _ = s3
+    entry = {"Key": "a", "Size": 4, "ETag": listed, "LastModified": datetime(2026, 1, 1, tzinfo=UTC)}
+    stub.add_response("list_objects_v2", {"Contents": [entry]})
+    stub.add_response("copy_object", copied(answered))
+    stub.add_response("head_object", headed(answered))
+    (found,) = store.list("")
+    assert store.copy(Place("here", found.key), "b", found.size, found.etag) == Found(4, ETAG)
+    head = store.head("b")
+    assert head is not None
+    assert (found.etag, head.etag, head.plain) == (ETAG, ETAG, True)
+    stub.assert_no_pending_responses()
+
+
 def answers(stub: Stubber, original: dict[str, Any], copy: dict[str, Any]) -> None:
     stub.add_response("copy_object", copied(copy["ETag"]))
     stub.add_response("head_object", original, {"Bucket": "there", "Key": "a", "ChecksumMode": "ENABLED"})
