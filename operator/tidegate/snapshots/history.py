@@ -8,7 +8,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
-from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_damaged, is_scheduled, owner_uid
+from tidegate.api.stream_snapshot import (
+    SnapshotPhase,
+    StreamSnapshot,
+    is_damaged,
+    is_scheduled,
+    is_to_be_verified,
+    owner_uid,
+)
 
 _Order = tuple[float, str]
 """Time of creation by the API server's clock, and name."""
@@ -26,6 +33,17 @@ class Later:
     """Those of them that a schedule had taken."""
     scheduled: int = 0
     """All that a schedule had taken, complete or not."""
+    known_whole: int = 0
+    """Complete, not found damaged, and not still to be read back."""
+
+
+def is_known_whole(snapshot: StreamSnapshot) -> bool:
+    """Return whether a snapshot is complete, and was found whole if anybody wanted to know."""
+    return _is_whole(snapshot) and not is_to_be_verified(snapshot)
+
+
+def _is_whole(snapshot: StreamSnapshot) -> bool:
+    return snapshot.status.phase is SnapshotPhase.READY and not is_damaged(snapshot)
 
 
 class History:
@@ -36,6 +54,7 @@ class History:
         self._whole: dict[_Owner, list[_Order]] = {}
         self._whole_scheduled: dict[_Owner, list[_Order]] = {}
         self._scheduled: dict[_Owner, list[_Order]] = {}
+        self._known_whole: dict[_Owner, list[_Order]] = {}
 
     def add(self, snapshot: StreamSnapshot) -> None:
         """Take in a snapshot, if it is final and known to be an application's."""
@@ -61,16 +80,21 @@ class History:
         owner, order = _owner_of(snapshot), _order(snapshot)
         if owner is None:
             return Later()
-        lines = (line.get(owner, []) for line in (self._whole, self._whole_scheduled, self._scheduled))
-        return Later(*(len(members) - bisect_right(members, order) for members in lines))
+        lines = (self._whole, self._whole_scheduled, self._scheduled, self._known_whole)
+        of_owner = (line.get(owner, []) for line in lines)
+        return Later(*(len(members) - bisect_right(members, order) for members in of_owner))
 
     def _lines_of(self, snapshot: StreamSnapshot) -> list[dict[_Owner, list[_Order]]]:
         """Return in which lines a snapshot stands."""
         if not snapshot.is_final:
             return []
-        whole = snapshot.status.phase is SnapshotPhase.READY and not is_damaged(snapshot)
-        scheduled = is_scheduled(snapshot)
-        lines = ((self._whole, whole), (self._whole_scheduled, whole and scheduled), (self._scheduled, scheduled))
+        whole, scheduled = _is_whole(snapshot), is_scheduled(snapshot)
+        lines = (
+            (self._whole, whole),
+            (self._whole_scheduled, whole and scheduled),
+            (self._scheduled, scheduled),
+            (self._known_whole, is_known_whole(snapshot)),
+        )
         return [line for line, applies in lines if applies]
 
 

@@ -149,8 +149,8 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         later, most = self.history.later(snapshot), retention_of(snapshot).max_count
         if snapshot.status.phase is SnapshotPhase.FAILED or (most is not None and later.whole_scheduled >= most):
             return True
-        # While it was the newest, it stayed whatever its age.
-        return 0 < later.whole <= LATELY
+        # While it was the newest, or the newest that was known to be whole, it stayed whatever the limits.
+        return 0 < later.whole <= LATELY or 0 < later.known_whole <= LATELY
 
     def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
         """Return the newest complete snapshot of this very application that is not damaged, None if there is none."""

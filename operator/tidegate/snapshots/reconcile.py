@@ -19,6 +19,7 @@ from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.platform import Platform
 from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.actions import GiveOrders, SnapshotPlan
+from tidegate.snapshots.history import is_known_whole
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate.snapshots.observation import SnapshotObservation, pods_of, start_timeout, with_pods
@@ -110,7 +111,8 @@ class SnapshotReconciler:
         self.metrics.show(before, after)
         if after.metadata.resource_version != before.metadata.resource_version:
             # The watch brings no news of what we wrote ourselves.
-            if after.is_final != before.is_final:
+            # It may have been the last of which it was not known whether it is whole.
+            if after.is_final != before.is_final or is_known_whole(after) != is_known_whole(before):
                 self.wake_beside(after)
             for app in (after.app_key, *self.index.of(SnapshotIndex).forks(key)):
                 self.wake_app(app)

@@ -20,6 +20,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.snapshots.builders.stream_snapshot import keep_text
+from tidegate.snapshots.history import is_known_whole
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages
 from tidegate.snapshots.rules.verdict import SnapshotVerdict, refers_to_its_app
@@ -93,6 +94,8 @@ def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     rule = retention_of(o.snapshot)
     if not o.later.whole:
         return _Judgement()  # the newest, whoever asked for it
+    if is_known_whole(o.snapshot) and not o.later.known_whole:
+        return _Judgement()  # all later ones are still to be read back, and may be damaged
     if rule.max_count is not None and o.later.whole_scheduled >= rule.max_count:
         return _Judgement(messages.too_many(rule.max_count))
     return _judge_age(o, rule.max_age_seconds, now)

@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.status.status import Condition
-from tidegate.api.stream_snapshot import SnapshotApp, SnapshotPhase, StreamSnapshot, is_damaged, is_scheduled, owner_uid
+from tidegate.api.stream_snapshot import (
+    SnapshotApp,
+    SnapshotPhase,
+    StreamSnapshot,
+    is_damaged,
+    is_scheduled,
+    is_to_be_verified,
+    owner_uid,
+)
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
@@ -31,7 +39,7 @@ DAMAGED = Condition(type="Verified", status="False", reason="SnapshotDamaged", l
 
 
 def made(
-    number: int, keep: str | None = "{}", *, uid: str = "u-1", damaged: bool = False, **status: Any
+    number: int, keep: str | None = "{}", *, uid: str = "u-1", damaged: bool = False, verify: int = 0, **status: Any
 ) -> StreamSnapshot:
     """Return one that was made in this minute, by the schedule unless it has no ``keep``."""
     found = ready_snapshot()
@@ -45,7 +53,9 @@ def made(
     )
     conditions = (DAMAGED,) if damaged else found.status.conditions
     known = {"app": SnapshotApp(uid=uid) if uid else None, "conditions": conditions, **status}
-    return msgspec.structs.replace(found, metadata=metadata, status=msgspec.structs.replace(found.status, **known))
+    spec = msgspec.structs.replace(found.spec, verify_nonce=verify)
+    noted = msgspec.structs.replace(found.status, **known)
+    return msgspec.structs.replace(found, metadata=metadata, spec=spec, status=noted)
 
 
 snapshots = st.lists(
@@ -55,6 +65,7 @@ snapshots = st.lists(
         st.sampled_from([None, "{}"]),
         uid=st.sampled_from(["u-1", "u-2", ""]),
         damaged=st.booleans(),
+        verify=st.sampled_from([0, 1]),
         phase=st.sampled_from([READY, FAILED, SnapshotPhase.COPYING]),
     ),
     max_size=8,
@@ -68,7 +79,9 @@ def test_it_is_what_looking_at_each_of_them_would_find(known: list[StreamSnapsho
     later = [s for s in known if s.is_final and owner_uid(s) == owner_uid(of) != "" and _order(s) > _order(of)]
     whole = [s for s in later if s.status.phase is READY and not is_damaged(s)]
     scheduled = [s for s in later if is_scheduled(s)]
-    assert later_than(of, known) == Later(len(whole), sum(map(is_scheduled, whole)), len(scheduled))
+    known_whole = [s for s in whole if not is_to_be_verified(s)]
+    counts = (len(whole), sum(map(is_scheduled, whole)), len(scheduled), len(known_whole))
+    assert later_than(of, known) == Later(*counts)
 
 
 def _order(snapshot: StreamSnapshot) -> tuple[datetime.datetime | None, str]:

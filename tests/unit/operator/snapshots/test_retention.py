@@ -19,6 +19,7 @@ from tidegate_testing.snapshot_observations import observe as observe_one
 
 DAY = 86400.0
 KEEP_TWO = '{"maxCount":2}'
+KEEP_ONE, KEEP_A_DAY = '{"maxCount":1}', '{"maxAgeSeconds":86400}'
 KEEP_A_WEEK = '{"maxAgeSeconds":604800}'
 
 
@@ -153,6 +154,25 @@ def test_storage_that_goes_with_the_application_takes_their_resources_along() ->
     assert not goes(among(made(1, both), app_unreadable=True))
     assert goes(among(made(1, both)))
     assert goes(among(made(1, both), app=keeping(KEEP_TWO, "u-2")))
+
+
+def to_be_read_back(days_ago: float, keep: str = KEEP_ONE) -> StreamSnapshot:
+    found = made(days_ago, keep)
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, verify_nonce=1))
+
+
+@pytest.mark.parametrize("keep", [KEEP_ONE, KEEP_A_DAY])
+def test_the_newest_that_is_known_to_be_whole_stays_until_a_later_one_was_read_back(keep: str) -> None:
+    last, new, newer = made(3, keep), to_be_read_back(2, keep), to_be_read_back(1, keep)
+    assert not goes(among(last, new))
+    assert not goes(among(last, new, newer))
+    assert goes(among(last, made(2, keep), newer))
+
+
+def test_those_that_are_to_be_read_back_are_as_many_as_others() -> None:
+    """Where none can be, for want of a node, they would be ever more."""
+    assert goes(among(to_be_read_back(2), made(3, KEEP_ONE), to_be_read_back(1)))
+    assert goes(among(made(4, KEEP_ONE), made(3, KEEP_ONE), to_be_read_back(2)))
 
 
 def test_one_that_is_not_whole_is_as_good_as_none() -> None:

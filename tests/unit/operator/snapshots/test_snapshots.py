@@ -1,5 +1,6 @@
 """What plans about snapshots do to a cluster, and how the reconciler goes on. The API server is a dictionary."""
 
+import dataclasses
 import datetime
 import json
 from typing import Any
@@ -36,6 +37,7 @@ from tidegate_testing.snapshot_observations import (
     agent,
     begun,
     deleted,
+    pod,
     pod_that_said,
     ready_snapshot,
     report,
@@ -325,6 +327,17 @@ async def test_one_that_is_complete_has_the_others_looked_at() -> None:
     assert [found.metadata.name for found in world.beside] == ["nightly"]
     world.index.of(SnapshotIndex).put(scheduled("earlier", 1))
     assert world.index.of(SnapshotIndex).beside(world.beside[0]) == [("shop", "earlier")]
+
+
+async def test_one_that_was_read_back_has_the_others_looked_at() -> None:
+    """Until then, the newest that is known to be whole was kept."""
+    complete = ready_snapshot()
+    world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=1)))
+    read_back = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
+    world.index.put_app(APP)
+    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-verify", spec_hash=pod(APP).spec_hash))
+    await world.check()
+    assert [found.metadata.name for found in world.beside] == [complete.metadata.name]
 
 
 async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
