@@ -235,7 +235,8 @@ class Repartitioner:
         listing = {key[len(root) :]: entry for key, entry in list_keys(self.own.store, root).items()}
         each = partial(in_parallel, USUAL)
         try:
-            needed = self.layout.needed_files(listing, self.own.reader(listing), batch, each)
+            read, read_head = self.own.reader(listing), self.own.head_reader(listing)
+            needed = self.layout.needed_files(listing, read, batch, each, read_head)
         except SnapshotError as error:
             message = messages.no_whole_checkpoint(query, error)
             raise RepartitionError(Reason.STATE_DIFFERS, message) from error

@@ -69,6 +69,18 @@ class SnapshotRepository(AppObjects):
 
         return read
 
+    def head_reader(self, listing: Mapping[str, Entry]) -> Callable[[str, int], bytes]:
+        """Return what reads so many bytes at the beginning of a file; as :meth:`reader`."""
+
+        def read(path: str, size: int) -> bytes:
+            entry = listing.get(path)
+            found = self.store.get_head(entry.key, size) if entry is not None else None
+            if found is None:
+                raise VanishedError(f"{entry.key if entry is not None else path} is gone")
+            return found
+
+        return read
+
     def read(self) -> Catalog:
         """Return the catalog as it is now, an empty one if there is none.
 

@@ -246,7 +246,8 @@ def _plan(
     sources: list[Source] = []
     for query, batch in sorted(batches.items()):
         listing = checkpoints[query]
-        at = layout.needed_files(listing, repository.reader(listing), batch, partial(in_parallel, copiers))
+        read, read_head = repository.reader(listing), repository.head_reader(listing)
+        at = layout.needed_files(listing, read, batch, partial(in_parallel, copiers), read_head)
         called = query_names.of_directory(repository, query)
         facts = {**at.facts, **({manifest.NAME: called} if called != query else {})}
         queries[query] = QueryAt(at.batch, at.offsets, facts)

@@ -136,11 +136,12 @@ def _wrong_checkpoints(
             if file.query == query
         }
         try:
-            found = layout.needed_files(listing, _reader(origin, listing), at.batch, partial(in_parallel, copiers))
+            read, each = _reader(origin, listing), partial(in_parallel, copiers)
+            found = layout.needed_files(listing, read, at.batch, each, origin.repository.head_reader(listing))
             if found.offsets != at.offsets:
                 problems.append(f"query {at.called(query)}: offsets/{at.batch} differs from the manifest")
             for path, entry in listing.items():
-                _unpack(path, entry, _reader(origin, listing))
+                _unpack(path, entry, read)
         except SnapshotError as error:
             into = unread if isinstance(error.__cause__, CodecMissingError) else problems
             into.append(f"query {at.called(query)}: {error}")

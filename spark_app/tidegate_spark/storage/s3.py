@@ -106,6 +106,23 @@ class S3Store:
         found = self._patiently(lambda: read_object(self._client, self._place, key, most))
         return (found[0], _quoted(found[1])) if found is not None else None
 
+    def get_head(self, key: str, size: int) -> bytes | None:
+        """Return the first ``size`` bytes of an object, all of a shorter one; None if there is no such object."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - likewise
+
+        def read() -> bytes:
+            answer = self._client.get_object(Bucket=self._bucket, Key=key, Range=f"bytes=0-{size - 1}")
+            return answer["Body"].read(size)  # the store may give all of it
+
+        try:
+            return self._patiently(read)
+        except ClientError as error:
+            if status_of(error) == 416:
+                return b""  # it is empty, and has no such range
+            if _is_missing(error):
+                return None
+            raise
+
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
         return self._head(Place(self._bucket, key))

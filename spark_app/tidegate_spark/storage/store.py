@@ -143,6 +143,9 @@ class ObjectStore(Protocol):
     def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
         """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
 
+    def get_head(self, key: str, size: int) -> bytes | None:
+        """Return the first ``size`` bytes of an object, all of a shorter one; None if there is no such object."""
+
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
 

@@ -46,6 +46,7 @@ class FakeLayout:
         read: Callable[[str], bytes],
         batch: int,
         each: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]] = map,
+        read_head: Callable[[str, int], bytes] | None = None,
     ) -> CheckpointAt:
         own = ["metadata", f"offsets/{batch}", f"commits/{batch}", f"state/{batch}.zip"]
         offsets, state = each(read, [f"offsets/{batch}", f"state/{batch}.zip"])

@@ -129,6 +129,11 @@ class MemoryStore:
         self._tell("get", key, done=True)
         return (found.body[:most], found.etag) if found else None
 
+    def get_head(self, key: str, size: int) -> bytes | None:
+        """Return the first ``size`` bytes of an object; None if there is no such object."""
+        found = self.get(key)
+        return found[0][:size] if found is not None else None
+
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
         self._tell("head", key)

@@ -62,6 +62,14 @@ class StoreContract:
             assert (tmp_path / "file").read_bytes() == content
         assert store.get_file("b", tmp_path / "none") is None
 
+    def test_the_head_of_an_object_is_read_and_all_of_a_short_one(self, stores: Stores) -> None:
+        store, _ = stores
+        store.put("a", bytes(range(100)))
+        store.put("empty", b"")
+        heads = [store.get_head("a", size) for size in (1, 10, 100, 1000)]
+        assert heads == [bytes(range(100))[:size] for size in (1, 10, 100, 1000)]
+        assert (store.get_head("empty", 10), store.get_head("b", 10)) == (b"", None)
+
     def test_a_file_is_put_as_it_is_whatever_its_size(self, stores: Stores, tmp_path: Path) -> None:
         store, _ = stores
         for size in (0, 3, 6 << 20):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 
@@ -16,6 +16,10 @@ METADATA_DIRECTORY = "_metadata"
 """Of an operator and of a state store: what is in it describes them and is not state."""
 CHECKSUM_SUFFIX = ".crc"
 """What Spark's ChecksumCheckpointFileManager appends to a file's name for the file with its checksum."""
+
+
+Heads = Optional[Callable[[str, int], bytes]]  # noqa: UP045 - evaluated here, and newer than the Python of Spark images
+"""Returns so many bytes at the beginning of a file."""
 
 
 class UnreadableCheckpointError(SnapshotError):
@@ -54,10 +58,13 @@ class Checkpoint:
     Hidden files are left out: Spark gives such names to files that it has not finished, and Hadoop to local checksums.
     """
 
-    def __init__(self, listing: Mapping[str, Entry], read: Callable[[str], bytes]) -> None:
-        """Look at ``listing``, whose keys are relative to the checkpoint's root; ``read`` takes such a key."""
+    def __init__(self, listing: Mapping[str, Entry], read: Callable[[str], bytes], read_head: Heads = None) -> None:
+        """Look at ``listing``, whose keys are relative to the checkpoint's root; ``read`` takes such a key.
+
+        ``read_head`` takes a number of bytes as well; None: files are read whole.
+        """
         self._entries = {path: entry for path, entry in listing.items() if not _is_hidden(path)}
-        self._read = read
+        self._read, self._read_head = read, read_head
         self._files: dict[str, list[str]] = {}
         self._directories: dict[str, set[str]] = {}
         for path in sorted(self._entries):
@@ -109,6 +116,12 @@ class Checkpoint:
         """
         self.need(path, reason)
         return self._read(path)
+
+    def read_head(self, path: str, size: int, reason: str) -> bytes:
+        """Return the first ``size`` bytes of ``path`` or more of them; raises as ``read``."""
+        if self._read_head is None or path not in self._entries or self.size(path) <= size:
+            return self.read(path, reason)
+        return self._read_head(path, size)
 
     def read_text(self, path: str, reason: str) -> str:
         """Return the content of ``path`` as text; raises as ``read``, and UnreadableCheckpointError if it is none."""

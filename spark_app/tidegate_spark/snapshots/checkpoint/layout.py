@@ -18,6 +18,7 @@ from tidegate_spark.snapshots.checkpoint import hdfs_files, rocksdb_files
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     CHECKSUM_SUFFIX,
     Checkpoint,
+    Heads,
     MissingFileError,
     Needed,
     UnreadableCheckpointError,
@@ -137,7 +138,11 @@ def newest_committed(listing: Mapping[str, Entry]) -> int | None:
 
 
 def needed_files(
-    listing: Mapping[str, Entry], read: Callable[[str], bytes], batch: int, each: Each = map
+    listing: Mapping[str, Entry],
+    read: Callable[[str], bytes],
+    batch: int,
+    each: Each = map,
+    read_head: Heads = None,
 ) -> CheckpointAt:
     """Return what a query needs to resume after ``batch``.
 
@@ -147,13 +152,15 @@ def needed_files(
             of each state store: RocksDB's newest snapshot (not its SST files) and, in format 2, newest changelog.
         batch: a committed one.
         each: ``map``, or what does the same in parallel; for reading the state stores.
+        read_head: returns so many bytes at the beginning of a path: changelogs may be large, and many are read at a
+            time. None: they are read whole.
 
     Raises:
         MissingFileError: a file is not there. Spark may have cleaned it: a newer batch may do.
         UnreadableCheckpointError: something is not understood.
         Exception: what ``read`` raises.
     """
-    checkpoint = Checkpoint(listing, read)
+    checkpoint = Checkpoint(listing, read, read_head)
     for name in [*checkpoint.files(""), *checkpoint.directories("")]:
         if name not in _KNOWN:
             raise UnreadableCheckpointError(name, "is nothing that Spark is known to keep in a checkpoint")

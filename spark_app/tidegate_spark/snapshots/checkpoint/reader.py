@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from tidegate_spark.snapshots.checkpoint.checkpoint import Heads
 from tidegate_spark.storage.store import Entry
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -53,9 +54,11 @@ class Layout(Protocol):
         """Return the newest batch that is committed, None if there is none."""
 
     def needed_files(
-        self, listing: Mapping[str, Entry], read: Callable[[str], bytes], batch: int, each: Each, /
+        self, listing: Mapping[str, Entry], read: Callable[[str], bytes], batch: int, each: Each, read_head: Heads, /
     ) -> CheckpointAt:
         """Return what ``batch`` needs; ``each`` is to be used as ``map`` is, and calls in parallel.
+
+        ``read_head`` returns so many bytes at the beginning of a path.
 
         Raises:
             VanishedError: a file that is needed is not in the listing.

@@ -35,6 +35,8 @@ from tidegate_spark.snapshots.checkpoint.compressed import DataInput, NotDecompr
 _STATE_FILE = re.compile(r"\d+(_[^_./]+)?\.(zip|changelog)", re.ASCII)
 _SSTS, _LOGS = "SSTs", "logs"
 _FIRST_WITH_LINEAGE, _NEWEST_CHANGELOG = 3, 4
+HEAD_BYTES = 1 << 20
+"""Of a changelog: far more than its lineage, of at most 64 KiB, is in. A batch's changelog may have gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -173,20 +175,31 @@ def _listed(path: str, metadata: dict[str, Any], field: str) -> list[dict[str, A
 def _lineage(checkpoint: Checkpoint, directory: str, version: _Version) -> list[_Version]:
     """Return ``version`` and those it was made of, back to a snapshot or to the first."""
     path = f"{directory}/{version.name}.{_kind(checkpoint, directory)}"
-    # The whole file is read for its first lines: stores are asked for objects, and changelogs are of one batch.
-    body = checkpoint.read(path, f"the commit log names version {version.name} of the state")
+    reason = f"the commit log names version {version.name} of the state"
+    body = checkpoint.read_head(path, HEAD_BYTES, reason)
+    try:
+        lineage = _lineage_of(path, body)
+    except UnreadableCheckpointError:
+        if len(body) >= checkpoint.size(path):
+            raise
+        # A block may be longer than any that Spark makes by itself.
+        lineage = _lineage_of(path, checkpoint.read(path, reason))
+    if any(each.number >= version.number for each in lineage):
+        raise UnreadableCheckpointError(path, "has itself or a later version in its lineage")
+    return [*sorted(lineage, key=lambda each: each.number), version]
+
+
+def _lineage_of(path: str, body: bytes) -> list[_Version]:
+    """Return the versions that the head of a changelog names."""
     try:
         head = DataInput(body)
         _check_changelog_version(path, head.utf())
         items = json.loads(head.utf())
-        lineage = [_Version(int(item["version"]), str(item["checkpointUniqueId"])) for item in items]
+        return [_Version(int(item["version"]), str(item["checkpointUniqueId"])) for item in items]
     except NotDecompressedError as error:
         raise UnreadableCheckpointError(path, str(error)) from error
     except (EOFError, ValueError, TypeError, KeyError) as error:
         raise UnreadableCheckpointError(path, f"has no lineage at its head ({error!r})") from error
-    if any(each.number >= version.number for each in lineage):
-        raise UnreadableCheckpointError(path, "has itself or a later version in its lineage")
-    return [*sorted(lineage, key=lambda each: each.number), version]
 
 
 def _check_changelog_version(path: str, first: str) -> None:

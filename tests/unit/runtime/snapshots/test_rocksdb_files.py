@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError, UnreadableCheckpointError
-from tidegate_spark.snapshots.checkpoint.rocksdb_files import has_changelogs, store_files
+from tidegate_spark.snapshots.checkpoint.rocksdb_files import HEAD_BYTES, has_changelogs, store_files
 from tidegate_testing.spark_checkpoint import SparkCheckpoint, lz4, utf, zipped
 
 STORE = "state/0/1"
@@ -211,6 +211,36 @@ def test_a_lineage_that_fills_more_than_a_block_is_read() -> None:
     world[f"{STORE}/1001_last.changelog"] = lz4(head[:32768], head[32768:] + struct.pack(">i", -1))
     assert len(files(world, 1001, "last")) == 1001
     assert world.reads == [f"{STORE}/1001_last.changelog"]
+
+
+def large(world: SparkCheckpoint) -> None:
+    """Have a changelog after a snapshot, with many records after its head."""
+    world.snapshot(STORE, "2_b", "1-aa.sst")
+    head = utf("v3") + utf('[{"version":2,"checkpointUniqueId":"b"}]')
+    world[f"{STORE}/3_c.changelog"] = lz4(head) + b"\0" * (3 * HEAD_BYTES)
+
+
+def test_of_a_large_changelog_the_head_is_read_alone() -> None:
+    """With many partitions, several of them would be in a driver's memory at a time."""
+    world, heads = SparkCheckpoint(), list[tuple[str, int]]()
+    large(world)
+
+    def read_head(path: str, size: int) -> bytes:
+        heads.append((path, size))
+        return world[path][:size]
+
+    found = store_files(Checkpoint(world.listing, world.read, read_head), STORE, 3, "c", ())
+    assert [file.path[len(STORE) + 1 :] for file in found] == ["2_b.zip", "SSTs/1-aa.sst", "3_c.changelog"]
+    assert heads == [(f"{STORE}/3_c.changelog", HEAD_BYTES)]
+    assert world.reads == [f"{STORE}/2_b.zip"]
+
+
+def test_a_changelog_whose_first_block_is_longer_than_a_head_is_read_whole() -> None:
+    world = SparkCheckpoint()
+    large(world)
+    checkpoint = Checkpoint(world.listing, world.read, lambda path, size: world[path][:20])
+    assert len(store_files(checkpoint, STORE, 3, "c", ())) == 3
+    assert f"{STORE}/3_c.changelog" in world.reads
 
 
 @pytest.mark.parametrize("name", ["1.delta", "notes", "1_a_b.zip", "archive/000003.log"])

@@ -1,5 +1,6 @@
 """What S3's answers mean that a real server does not give on demand: moments of weakness, encryption, refusals."""
 
+import io
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +121,17 @@ def test_an_etag_is_the_same_whether_a_store_writes_it_with_quotation_marks_or_w
     assert head is not None
     assert (found.etag, head.etag, head.plain) == (ETAG, ETAG, True)
     stub.assert_no_pending_responses()
+
+
+def test_the_head_of_an_object_is_asked_for_alone_and_an_empty_one_has_none(s3: S3) -> None:
+    store, stub, _ = s3
+    wanted = {"Bucket": "here", "Key": "a", "Range": "bytes=0-3"}
+    stub.add_response("get_object", {"Body": io.BytesIO(b"head")}, wanted)
+    stub.add_response("get_object", {"Body": io.BytesIO(b"head and all the rest")}, wanted)
+    assert [store.get_head("a", 4) for _ in range(2)] == [b"head", b"head"]
+    stub.add_client_error("get_object", "InvalidRange", http_status_code=416)
+    stub.add_client_error("get_object", "NoSuchKey", http_status_code=404)
+    assert [store.get_head("a", 4) for _ in range(2)] == [b"", None]
 
 
 def answers(stub: Stubber, original: dict[str, Any], copy: dict[str, Any]) -> None:
