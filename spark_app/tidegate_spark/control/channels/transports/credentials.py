@@ -13,6 +13,7 @@ USERNAME, PASSWORD = "username", "password"
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 """Keys of the Secret: those that Kubernetes has for them."""
 _PUBLIC = frozenset({USERNAME, CA, CERTIFICATE})
+_OURS = _PUBLIC | {PASSWORD, KEY}
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def read_secret(directory: str, name: str) -> ChannelSecret:
         # The kubelet keeps what it links to in folders whose names start with two dots.
         for path in sorted(Path(directory).iterdir()):
             if not path.name.startswith("..") and path.is_file():
-                found[path.name] = path.read_text(encoding="utf-8").strip()
+                # Beside what is meant for us there may be a keystore in bytes, which is no setting.
+                text = _text_of(path.read_bytes(), needed=path.name in _OURS)
+                found.update({path.name: text} if text is not None else {})
     except (OSError, ValueError) as error:
         raise ChannelError(
             Reason.CHANNEL_CREDENTIALS_MISSING, f"Secret {name!r} of the control channel cannot be read: {error}"
@@ -61,3 +64,13 @@ def read_secret(directory: str, name: str) -> ChannelSecret:
     if not found:
         raise ChannelError(Reason.CHANNEL_CREDENTIALS_MISSING, messages.secret_missing(name))
     return ChannelSecret(directory, tuple(found.items()))
+
+
+def _text_of(content: bytes, *, needed: bool) -> str | None:
+    """Return a value, None if it is no text and not ``needed``; raises ValueError."""
+    try:
+        return content.decode().strip()
+    except UnicodeDecodeError:
+        if needed:
+            raise
+        return None

@@ -51,6 +51,16 @@ def test_a_secret_is_not_shown_and_what_is_no_secret_of_it_may_be(tmp_path: Path
     assert sorted(found.secrets) == ["KEY", "hidden"]
 
 
+def test_what_is_no_text_in_a_secret_is_left_out_unless_it_must_be_one(tmp_path: Path) -> None:
+    """As the keystores that cert-manager and others put beside a certificate."""
+    (tmp_path / "tls.crt").write_text("certificate")
+    (tmp_path / "keystore.jks").write_bytes(b"\xfe\xed\xfe\xed\x00")
+    assert read_secret(str(tmp_path), "kafka").values == (("tls.crt", "certificate"),)
+    (tmp_path / "password").write_bytes(b"\xff")
+    with pytest.raises(ChannelError, match="cannot be read"):
+        read_secret(str(tmp_path), "kafka")
+
+
 def test_what_the_kubelet_keeps_beside_a_secret_is_none_of_it(tmp_path: Path) -> None:
     (tmp_path / "..data").mkdir()
     assert secret(tmp_path, password="x").values == (("password", "x"),)
