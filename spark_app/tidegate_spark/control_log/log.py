@@ -27,6 +27,8 @@ ATTEMPTS = 50
 ENTRIES_PER_BASE, SEGMENTS_PER_BASE, KNOWN_PER_ENTRY = 256, 64, 8
 """After so many a new base is worth its write; after more entries where it has to name many messages: one for so
 many of them."""
+BASES_AT_HAND = 2
+"""Each has what is in force, and thousands of ids."""
 OFFERED_SECONDS = 3600.0
 """A process forgets no id for its age before: by then whatever has not come to its end was offered to it again."""
 
@@ -149,6 +151,9 @@ class ControlLog(LogReader):
             # An existing base has the same state.
             self._objects.put_base(base)
             self._bases[position] = base
+            # A query that ended long ago keeps all of them: they are read again if somebody asks.
+            newest = sorted(self._bases)[-BASES_AT_HAND:]
+            self._bases = {number: read if number in newest else None for number, read in self._bases.items()}
             self._segments, self._since = 0, now
             return position
 

@@ -1,5 +1,6 @@
 """One control log, whoever writes it."""
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import pytest
 
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, encode
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.log_objects import Base, LostError
 from tidegate_spark.control_log.reducer import Verdict
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened, repository_in
 from tidegate_testing.memory_store import Buckets, Call
@@ -139,6 +140,17 @@ def test_nothing_goes_while_there_is_one_base_or_an_old_batch_needs_it() -> None
     log.write_base()
     assert log.remove_before(oldest=0) == 0
     assert len(keys(buckets, "segments")) == 2
+
+
+def test_however_many_bases_a_batch_of_long_ago_keeps_few_are_in_memory() -> None:
+    log = opened(Buckets())
+    before = sum(isinstance(each, Base) for each in gc.get_objects())
+    for number in range(1, 31):
+        log.append([message(payload={"a": number})])
+        log.write_base()
+        assert log.remove_before(oldest=1) == (1 if number > 1 else 0)
+    assert sum(isinstance(each, Base) for each in gc.get_objects()) - before <= 3
+    assert [log.state_at(position).config["a"] for position in (1, 7, 30)] == [1, 7, 30]
 
 
 def test_nothing_goes_while_a_batch_needs_what_a_rollback_put_back_before_what_was_removed() -> None:
