@@ -6,11 +6,22 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.inspect.answers import Read, head_of, longest_row, row_of, rows_answer, time_of, windows_answer
+from tidegate_spark.inspect.answers import (
+    Read,
+    as_text,
+    head_of,
+    longest_row,
+    row_of,
+    rows_answer,
+    time_of,
+    windows_answer,
+)
 from tidegate_spark.inspect.partition_work import ByWindow, Count, FirstRows, short
 
 ALL = Read(2, 2)
@@ -44,6 +55,25 @@ def test_a_row_that_is_too_long_is_told_by_its_key_and_length() -> None:
     assert row_of(short(key, long, 50)) == {"key": {"k": 1}, "tooLong": len(key) + len(long)}
     assert row_of(short(key, long, 500)) == {"key": {"k": 1}, "value": "x" * 100}
     assert row_of((None, None, 0)) == {}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_answer_with_a_decimal_is_written_as_any_other(indent: int | None) -> None:
+    def answer(number: object) -> dict[str, object]:
+        return {
+            "rows": [{"key": {"k": 'ä"\n'}, "n": number, "none": [], "of": {}, "a": [1.5, None, True]}],
+            "empty": (),
+        }
+
+    written = json.dumps(answer(12.5), ensure_ascii=False, indent=indent)
+    assert as_text(answer(12.5), indent) == written
+    assert as_text(answer(Decimal("12345678901234567.890")), indent) == written.replace("12.5", "12345678901234567.890")
+
+
+def test_text_that_looks_like_what_stands_for_a_decimal_stays_text() -> None:
+    number = Decimal("12345678901234567.890")
+    said = as_text({"rows": [{"key": "decimal0-0", "n": number, "decimal1-": "decimal1-0"}]})
+    assert said == '{"rows": [{"key": "decimal0-0", "n": 12345678901234567.890, "decimal1-": "decimal1-0"}]}'
 
 
 def test_the_work_reaches_a_worker_by_name() -> None:
