@@ -191,7 +191,14 @@ MISTAKES = {
     "what was not begun is forgotten": Mistake(
         catalog, "dispose", "name in catalog.gone or catalog.serial == 0", "True"
     ),
-    "the newest is too old": Mistake(retention, "_judge_ready", "if not o.later.whole:", "if False:"),
+    # Whoever is known to be whole stays by another rule, too.
+    "the newest is too old": Mistake(
+        retention,
+        "_judge_ready",
+        "if not o.later.whole:\n        return _Judgement()  # the newest, whoever asked for it\n"
+        "    if is_known_whole(o.snapshot) and not o.later.known_whole:",
+        "if False:",
+    ),
     "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.max_count", "> rule.max_count"),
     "what an upgrade noted is left": Mistake(
         operations.Carrier, "dispose", "upgrade_pin.forget(repository, name)", "pass"
