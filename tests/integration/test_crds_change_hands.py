@@ -4,8 +4,10 @@ Runs helm, kubectl and an API server of its own, since the CRDs come and go.
 """
 
 import copy
+import itertools
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from devcluster.apiserver import ApiServer
 from tidegate_testing import plain_yaml
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError
+from tidegate_testing.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 CHART, CRDS = ROOT / "charts" / "tidegate", ROOT / "crds"
@@ -37,9 +40,19 @@ def server() -> Iterator[ApiServer]:
 def kubectl(server: ApiServer) -> Kubectl:
     """kubectl of a cluster without CRDs."""
     found = Kubectl(server.kubectl, server.kubeconfig)
-    # Of a CRD that was changed a moment before, Kubernetes may take more than a minute to find that nothing is left:
-    # the storage of its objects is being replaced then (customresource_handler.go, tearDown).
-    found.run("delete", "crd", "--ignore-not-found", *NAMES, timeout=300)
+    found.run("delete", "crd", "--ignore-not-found", "--wait=false", *NAMES)
+    checks = itertools.count(1)
+
+    def gone() -> bool:
+        left, number = found.run("get", "crd", "-o", "name").split(), next(checks)
+        if left and number % 10 == 0:
+            with suppress(KubectlError):  # it has gone meanwhile
+                found.run("annotate", "--overwrite", *left, f"tests/check={number}")
+        return not left
+
+    # Of a CRD that was changed a moment before, Kubernetes' controllers write the status at the same time, and the one
+    # that ends the deletion takes a conflict for news to come (crd_finalizer.go): without any, for five minutes.
+    wait_for("the CRDs to be gone", gone, 300)
     return found
 
 
