@@ -375,9 +375,7 @@ def _counting(newest: int) -> Any:
     return lambda files: next(given, newest)
 
 
-def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(spark: SparkSession, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
 
     def sleep(rows: Any) -> Any:
@@ -385,15 +383,12 @@ def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(
         time.sleep(600)
         return rows
 
-    class WhenBegun(threading.Timer):
-        """Its time is over when the job's tasks run, however long they took to get there."""
+    def seconds_left() -> float:
+        """Return 0 when the job's tasks run, however long they took to get there."""
+        wait_for("a task", begun.exists, 600, 0.05)
+        return 0.0
 
-        def run(self) -> None:
-            wait_for("a task", begun.exists, 600, 0.05)
-            self.function(*self.args, **self.kwargs)
-
-    monkeypatch.setattr("tidegate_spark.inspect.state_frames.threading.Timer", WhenBegun)
-    job = state_frames.Job(spark, "tidegate-inside-test", lambda: 0 if begun.exists() else 60)
+    job = state_frames.Job(spark, "tidegate-inside-test", seconds_left)
     # One that is not cancelled would end by itself, and raise nothing.
     with job.bounded(), pytest.raises(Py4JError):
         job.run(spark.sparkContext.parallelize(range(2), 2), sleep, [0])
