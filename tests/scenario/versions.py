@@ -91,12 +91,16 @@ def _version_in_force(app: Body, wanted: str, *, held_back: bool) -> str:
         return str(upgrade["toSpecHash"])
     held = upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack") and (
         upgrade.get("toSpecHash") == wanted
-        # The repartition of the version that an unusable edit followed is deferred: what ran before goes on meanwhile.
-        or (held_back and upgrade.get("reason") == Reason.STATE_PARTITIONS_KEPT)
+        # The repartition of the version that an unusable edit followed is deferred, or failed: what ran before goes on.
+        or (held_back and (upgrade.get("reason") == Reason.STATE_PARTITIONS_KEPT or _repartition_failed(upgrade)))
     )
     if not held and upgrade.get("phase") != "RollingBack":
         return _hash_with_kept_number(app) if _waits_for_stable(app, wanted) else wanted
     return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
+
+
+def _repartition_failed(upgrade: Body) -> bool:
+    return (upgrade.get("repartition") or {}).get("result") == "Failed"
 
 
 def stands_still_for_an_edit(app: Body, now: float) -> bool:
