@@ -152,10 +152,11 @@ class Bench:
         try:
             wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 600, 0.05)
         finally:
+            # What a batch raises when it is interrupted by the stop is no failure of the query's.
+            found = query.exception()
             query.stop()
         reported = query.recentProgress
         self.rows_of_state |= {each.batchId: [of.numRowsTotal for of in each.stateOperators] for each in reported}
-        found = query.exception()
         if found is not None:
             raise found
 
