@@ -257,7 +257,7 @@ class Index:
         if pod.role == ROLE_DRIVER:
             self.last_ends.forget_driver(key)
         if pod.finished:
-            self.last_ends.note(key, pod)
+            self.last_ends.note_executor(key, pod)
         return None if known is not None and is_only_placed(known, pod) else key
 
     def remove_pod(self, pod: PodRecord) -> Key | None:
@@ -279,7 +279,7 @@ class Index:
         if known is not None and last.ended is None:  # the end of an unreadable one was seen before
             last = dataclasses.replace(last, ended=known.ended, running=known.running)
         self.last_ends.note_driver(key, dataclasses.replace(last, labelled=True))  # what is gone gets none back
-        self.last_ends.note(key, last)
+        self.last_ends.note_executor(key, last)
         if known is not None:
             self._take_out_pod(known)
         return key

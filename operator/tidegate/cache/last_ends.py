@@ -9,7 +9,7 @@ from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 
 MOST_ENDS = 16
-"""Executors kept of each application: enough to tell one loss from executors that end again and again."""
+"""Executors kept of each application: enough to distinguish one loss from executors that end again and again."""
 MOST_UNKNOWN = 256
 """Applications that are not known of which ends are kept.
 
@@ -21,14 +21,14 @@ are apart, a pod may be seen to end before its application is seen at all.
 class LastEnds:
     """The last end of each application's driver, and those of its executors, the earliest first."""
 
-    def __init__(self, applications: Container[Key] = frozenset()) -> None:
+    def __init__(self, applications: Container[Key]) -> None:
         """Start with none; ``applications`` holds those that are known."""
         self._applications = applications
         self._drivers: dict[Key, PodRecord] = {}
         self._executors: dict[Key, tuple[PodRecord, ...]] = {}
         self._of_unknown: dict[Key, None] = {}
 
-    def note(self, key: Key, pod: PodRecord) -> None:
+    def note_executor(self, key: Key, pod: PodRecord) -> None:
         """Take in a pod that has ended or is gone; of any but an executor, nothing is kept.
 
         Its first end stays: what ended by itself is deleted afterwards, and then looks like one that somebody deleted.
@@ -63,7 +63,7 @@ class LastEnds:
 
     def forget(self, key: Key) -> None:
         """Forget those of one application."""
-        self._drivers.pop(key, None)
+        self.forget_driver(key)
         self._executors.pop(key, None)
         self._of_unknown.pop(key, None)
 
@@ -73,6 +73,7 @@ class LastEnds:
         self._of_unknown[key] = self._of_unknown.pop(key, None)  # as the newest
         while len(self._of_unknown) > MOST_UNKNOWN:
             oldest = next(iter(self._of_unknown))
-            del self._of_unknown[oldest]
-            if oldest not in self._applications:
+            if oldest in self._applications:  # it has come to be known since
+                del self._of_unknown[oldest]
+            else:
                 self.forget(oldest)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import messages
@@ -15,6 +16,8 @@ from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.s3_client import is_md5_of
 from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
+
+T = TypeVar("T")
 
 OBJECT_PREFIX = "objects"
 CATALOG_FILE = "catalog.json"
@@ -61,11 +64,7 @@ class SnapshotRepository(AppObjects):
         """Return what reads the files of a checkpoint, by their paths; it raises VanishedError if one is gone."""
 
         def read(path: str) -> bytes:
-            entry = listing.get(path)
-            found = self.store.get(entry.key) if entry is not None else None
-            if found is None:
-                raise VanishedError(f"{entry.key if entry is not None else path} is gone")
-            return found[0]
+            return _present(listing, path, self.store.get)[0]
 
         return read
 
@@ -73,11 +72,7 @@ class SnapshotRepository(AppObjects):
         """Return what reads so many bytes at the beginning of a file; as :meth:`reader`."""
 
         def read(path: str, size: int) -> bytes:
-            entry = listing.get(path)
-            found = self.store.get_head(entry.key, size) if entry is not None else None
-            if found is None:
-                raise VanishedError(f"{entry.key if entry is not None else path} is gone")
-            return found
+            return _present(listing, path, lambda key: self.store.get_head(key, size))
 
         return read
 
@@ -150,3 +145,11 @@ class SnapshotRepository(AppObjects):
             return False
         # Whoever made the catalog meanwhile may have put something there by right.
         return self.store.get(self.catalog_key) is None
+
+
+def _present(listing: Mapping[str, Entry], path: str, get: Callable[[str], T | None]) -> T:
+    entry = listing.get(path)
+    found = get(entry.key) if entry is not None else None
+    if found is None:
+        raise VanishedError(f"{entry.key if entry is not None else path} is gone")
+    return found

@@ -293,7 +293,7 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
 
 
 def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> Fault:
-    code, status = str(error.response.get("Error", {}).get("Code", "")), status_of(error)
+    code, status = code_of(error), status_of(error)
     said = f"{code} (HTTP {status})" if code and code != str(status) else f"HTTP {status}"
     if code in MISSING_BUCKET_CODES:
         return Fault(Reason.BUCKET_NOT_FOUND, messages.no_bucket(place, said))

@@ -151,7 +151,7 @@ def _understand(kind: str, schema: Schema | None) -> None:
 
 
 def _check_function(function: object) -> None:
-    """Refuse what would be called and do nothing, while its message is told to be done."""
+    """Refuse what would be called and do nothing, while its message is reported as done."""
     of_call = getattr(function, "__call__", None)  # noqa: B004 - an object's own, to see whether it is async
     if any(map(inspect.iscoroutinefunction, (function, of_call))) or inspect.isasyncgenfunction(function):
         raise TypeError(f"a handler is called and not awaited: {function!r:.80} must not be async")

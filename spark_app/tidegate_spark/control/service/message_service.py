@@ -216,7 +216,7 @@ class MessageService:
         self._inspector.log_in_order(found, drafts, append, threading.TIMEOUT_MAX)
 
     def answers(self) -> tuple[Ended, ...]:
-        """Return what is to be told of messages from a broker, and is written down; nothing where there is no place."""
+        """Return what is to be answered to a broker, and is written down; nothing where there is no place."""
         return self._channel.ready if self._answers else ()
 
     def answered(self, sequences: Sequence[int]) -> None:

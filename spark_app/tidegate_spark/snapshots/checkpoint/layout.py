@@ -42,6 +42,7 @@ from tidegate_spark.snapshots.checkpoint.query_logs import (
     Ids,
     Offsets,
     entry_before,
+    newest_entry,
     read_commit,
     read_offsets,
     read_query_id,
@@ -133,8 +134,8 @@ class _Store:
 
 def newest_committed(listing: Mapping[str, Entry]) -> int | None:
     """Return the newest batch that is committed, None if there is none."""
-    names = (path[len(COMMITS) + 1 :] for path in listing if path.startswith(f"{COMMITS}/"))
-    return max((int(name) for name in names if is_number(name)), default=None)
+    newest = newest_entry(listing, COMMITS)
+    return newest if newest >= 0 else None
 
 
 def needed_files(
