@@ -174,14 +174,13 @@ class _Reader:
     """Ignore fields that are not known."""
 
     def read(self, kind: Any, value: Any, where: str) -> Any:
-        arguments = typing.get_args(kind)
-        if type(None) in arguments:
-            inner = next(a for a in arguments if a is not type(None))
-            return None if value is None else self.read(inner, value, where)
-        if dataclasses.is_dataclass(kind):
+        shape = _shape_of(kind)
+        if shape.optional is not None:
+            return None if value is None else self.read(shape.optional, value, where)
+        if shape.is_dataclass:
             return self._read_dataclass(kind, value, where)
-        if arguments:
-            return self._read_collection(typing.get_origin(kind), arguments, value, where)
+        if shape.arguments:
+            return self._read_collection(shape.origin, shape.arguments, value, where)
         return self._read_scalar(kind, value, where)
 
     def _read_collection(self, origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -261,6 +260,25 @@ def _without_defaults(value: Any) -> Any:
 
 def _default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shape:
+    """What there is to know of a type hint."""
+
+    optional: Any
+    """The hint of a value that is not None, where None is one as well; otherwise None."""
+    is_dataclass: bool
+    origin: Any
+    arguments: tuple[Any, ...]
+
+
+@functools.cache
+def _shape_of(kind: Any) -> _Shape:
+    # A catalog of a thousand snapshots is read value by value; taking hints apart costs more than the values do.
+    arguments = typing.get_args(kind)
+    optional = next(a for a in arguments if a is not type(None)) if type(None) in arguments else None
+    return _Shape(optional, dataclasses.is_dataclass(kind), typing.get_origin(kind), arguments)
 
 
 @functools.cache

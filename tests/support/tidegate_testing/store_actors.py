@@ -28,8 +28,9 @@ class Actor:
     """One actor; ``outcome`` is what its function returned or raised."""
 
     def __init__(self, name: str, function: Callable[["Actor"], Any]) -> None:
-        """Start it; it does not move yet."""
+        """Prepare it; it does not move yet."""
         self.name = name
+        self._function = function
         self.ended = False
         self.outcome: Any = None
         self.calls: list[Call] = []
@@ -39,8 +40,7 @@ class Actor:
         self._go, self._stopped = threading.Lock(), threading.Lock()
         self._go.acquire()
         self._stopped.acquire()
-        self._thread = threading.Thread(target=self._run, args=(function,), name=name, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def store(self, buckets: Buckets, bucket: str, page: int = 1000) -> MemoryStore:
         """Return the actor's own way to a bucket."""
@@ -55,6 +55,9 @@ class Actor:
         if self.ended:
             return None
         before, self._stops_at = len(self.calls), stops_at
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            self._thread.start()
         self._go.release()
         if not self._stopped.acquire(timeout=30):
             raise TimeoutError(f"{self.name} does not stop")
@@ -62,6 +65,10 @@ class Actor:
 
     def run(self) -> Any:
         """Let it go on to its end; return its outcome."""
+        if self._thread is None and not self.ended:
+            # Most actors are never stopped. They need no thread, which takes longer than what they do.
+            self._stops_at = _nowhere
+            self._act()
         while not self.ended:
             self.step(_nowhere)
         return self.outcome
@@ -71,18 +78,24 @@ class Actor:
         self._killed = True
         while not self.ended:
             self.step()
-        self._thread.join(30)
+        if self._thread is not None:
+            self._thread.join(30)
 
-    def _run(self, function: Callable[["Actor"], Any]) -> None:
+    def _run(self) -> None:
         self._go.acquire()
         try:
+            self._act()
+        finally:
+            self._stopped.release()
+
+    def _act(self) -> None:
+        try:
             if not self._killed:
-                self.outcome = function(self)
+                self.outcome = self._function(self)
         except BaseException as error:
             self.outcome = error
         finally:
             self.ended = True
-            self._stopped.release()
 
     def _watch(self, call: Call) -> None:
         if self._killed:
