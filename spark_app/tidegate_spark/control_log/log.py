@@ -168,15 +168,18 @@ class ControlLog(LogReader):
         with self._lock:
             self.read_on()
             bases = self._objects.numbers(BASES)
+            nearest = max((base for base in bases[:-1] if base <= oldest), default=0)
+            segments = self._objects.numbers(SEGMENTS)
+            if nearest in bases[:1] and not _before(segments, nearest):
+                # A query of long ago keeps all of it: it is not read, base after base, to find that out again.
+                return self._gone
             kept = self._needed_base(bases[:-1], oldest)
             if not kept:
                 return 0
             # Bases first, because a reader of an old base looks for the segments behind it.
             self._objects.delete(BASES, [base for base in bases if base < kept])
             self._bases = {base: read for base, read in self._bases.items() if base >= kept}
-            segments = self._objects.numbers(SEGMENTS)
-            old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
-            self._objects.delete(SEGMENTS, old)
+            self._objects.delete(SEGMENTS, _before(segments, kept))
             self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
             self._begin, self._gone = max(self._begin, kept), kept
             return kept
@@ -258,6 +261,11 @@ class ControlLog(LogReader):
             # What is before a base is decided.
             self._settled = max(self._settled, min(self._bases, default=0))
             return self._window(self._settled, self._last)
+
+
+def _before(segments: Sequence[int], base: int) -> list[int]:
+    """Return those segments all of whose entries are before a base, or at it."""
+    return [first for first, following in itertools.pairwise(segments) if following <= base + 1]
 
 
 def _end(state: State, entries: Sequence[Entry]) -> int:

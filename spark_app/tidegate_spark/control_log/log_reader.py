@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.dedup_window import Taken
 from tidegate_spark.control_log.entries import VERSION, Entry
 from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
@@ -124,8 +125,8 @@ class LogReader:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
             try:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1))
-            except KeyError as error:
-                raise LostError(f"the control log has no entry {error} any more") from None
+            except KeyError:
+                raise LostError(messages.LOG_BEGINS_LATER) from None
 
     def state_at(self, position: int) -> State:
         """Return what is in force at a position that was handed out.

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate_spark.contract.object_paths import checkpoint_directory
+from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory
 from tidegate_spark.storage.app_objects import AppObjects
 
 SOURCE = "tidegate-control"
 """The data source's name, and the one key of its offsets."""
 OFFSETS, COMMITS = "offsets", "commits"
 MOST_CACHED = 256
+AWAY_SECONDS = 30 * 86400.0
+"""A query that the program does not start, and whose last batch was planned so long before that of another one, holds
+nothing of the log back."""
 _OFFSET = re.compile(r'\{\s*"' + SOURCE + r'"\s*:\s*(\d+)\s*\}')
 
 
@@ -145,16 +149,30 @@ class Positions:
                 low = middle + 1
         return batches[low] if low < len(batches) else None
 
-    def oldest(self, repository: AppObjects) -> int | None:
-        """Return the lowest position of any batch of the lineage that is there, None if none has one.
+    def oldest(self, repository: AppObjects, here: Collection[str] = (), away: float = math.inf) -> int | None:
+        """Return the lowest position of any batch of the lineage that may be asked for, None if none has one.
+
+        Nothing continues from the checkpoint of an empty start but the query that was started so.
+
+        Args:
+            repository: the application's.
+            here: directories of the checkpoints of queries that this process started: all their batches count.
+            away: seconds; other queries count unless their newest batch is so much older than the newest of all.
 
         Raises:
             LookupError: of a query, no batch that was listed is there any more.
         """
-        found = [self._first_there(repository, *each) for each in self._planned(repository).items()]
+        planned = self._planned(repository)
+        # By the store's clock alone, and not by the time in which nothing ran.
+        since = max((time for batches in planned.values() for time in batches.values()), default=0.0) - away
+        found = [
+            self._first_there(repository, query, batches)
+            for query, batches in planned.items()
+            if query in here or (EMPTY_START not in query and max(batches.values()) >= since)
+        ]
         return min((position for position in found if position is not None), default=None)
 
-    def _first_there(self, repository: AppObjects, query: str, batches: Sequence[int]) -> int | None:
+    def _first_there(self, repository: AppObjects, query: str, batches: Iterable[int]) -> int | None:
         """Return the position of the lowest batch that is there: Spark removes the oldest ones while others read."""
         *older, newest = sorted(batches)
         for batch in older:
@@ -167,15 +185,15 @@ class Positions:
         planned = self._planned(repository).items()
         return frozenset(query for query, batches in planned if self.of(repository, query, max(batches)) is not None)
 
-    def _planned(self, repository: AppObjects) -> dict[str, list[int]]:
-        """Return the batches of which there are offsets, by the directory of the query's checkpoint."""
+    def _planned(self, repository: AppObjects) -> dict[str, dict[int, float]]:
+        """Return the batches of which there are offsets, and when those were written, by the checkpoint's directory."""
         root = repository.lineage_key(self._lineage) + "/"
-        found: dict[str, list[int]] = {}
+        found: dict[str, dict[int, float]] = {}
         for entry in repository.store.list(root):
             query, _, path = entry.key[len(root) :].partition("/")
             directory, _, name = path.partition("/")
             if directory == OFFSETS and name.isdigit():
-                found.setdefault(query, []).append(int(name))
+                found.setdefault(query, {})[int(name)] = entry.modified
         return found
 
     def _batches(self, repository: AppObjects, query: str) -> list[int]:

@@ -151,6 +151,21 @@ def rollbacks(entries: Iterable[Entry], lineage: int) -> list[Entry]:
     return counting
 
 
+def is_whole(entries: Iterable[Entry], after: int, upto: int, lineage: int = 0) -> bool:
+    """Return whether of the entries behind one position up to another none is missing, unless it was rolled back.
+
+    Args:
+        entries: those that there are.
+        after: a position.
+        upto: another one.
+        lineage: the newest before them that began with a rollback.
+    """
+    entries = tuple(entries)
+    gone = [(marker.of, marker.sequence) for marker in rollbacks(entries, lineage)]
+    missing = set(range(after + 1, upto + 1)).difference(entry.sequence for entry in entries)
+    return all(any(low < number < high for low, high in gone) for number in missing)
+
+
 def merged(config: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``config`` with ``patch`` (JSON Merge Patch, RFC 7386): objects are merged, null removes."""
     result = dict(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate_spark.contract.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
@@ -10,12 +10,16 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import position_in
-from tidegate_spark.control_log.reducer import State, Verdict, verdicts
+from tidegate_spark.control_log.reducer import State, Verdict, is_whole, verdicts
 from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""
+
+LATE_SECONDS = 86400.0
+"""After a rollback; a program may start a query once a day."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,17 @@ class Kept:
     """From there to the highest."""
 
 
-def kept_at(repository: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
+def kept_at(
+    repository: AppObjects, offsets: Mapping[str, str], age: Callable[[str], float] = lambda query: -1.0
+) -> Kept | None:
     """Return what is to be kept of the log, None if no query takes part.
 
     Args:
         repository: the application's.
         offsets: query -> content of ``offsets/<batch>``.
+        age: returns for how long Spark has these offsets of a query, in seconds; -1: it has removed them. Where it has
+            them the log goes back to them, unless the query was away for so long that the log does not wait for it: it
+            is left out, and keeps no other one back.
 
     Raises:
         ControlLogError: the log does not have it.
@@ -45,10 +54,20 @@ def kept_at(repository: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
     positions = {query: position for query, position in found.items() if position is not None}
     if not positions:
         return None
-    lowest, highest = min(positions.values()), max(positions.values())
     log = ControlLog(repository)
     log.load()
-    return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
+    while True:
+        lowest, highest = min(positions.values()), max(positions.values())
+        try:
+            return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
+        except LostError:
+            # Where a rollback undid what is missing, the query may only not have come to run since.
+            is_undone = is_whole(log.entries(lowest, highest, whole=False), lowest, highest)
+            least = LATE_SECONDS if is_undone else 0.0
+            away = [query for query, position in positions.items() if position == lowest]
+            positions = {query: position for query, position in positions.items() if position > lowest}
+            if not positions or any(age(query) < least for query in away):
+                raise
 
 
 def start_from(repository: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:

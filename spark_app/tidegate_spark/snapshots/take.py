@@ -15,6 +15,7 @@ from tidegate_spark.contract.object_paths import left_after, of_queries_that_con
 from tidegate_spark.control_log.snapshot_state import kept_at
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import DisposedError, NotBeingTakenError, Snapshot, State
+from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, in_parallel
 from tidegate_spark.snapshots.file_copies import Source, copy_files
@@ -199,10 +200,24 @@ def _copy(
                 raise _lost(repository, request, error, attempt) from error
             lost_at = batches
             continue
-        kept = kept_at(repository, {query: at.offsets for query, at in plan.queries.items()})
+        age = partial(_age_of_offsets, repository, checkpoints, batches)
+        kept = kept_at(repository, {query: at.offsets for query, at in plan.queries.items()}, age)
         made = _manifest(request, begun, plan, files)
         return replace(made, control=kept, locations=locations)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _age_of_offsets(
+    repository: SnapshotRepository,
+    checkpoints: Mapping[str, Mapping[str, Entry]],
+    batches: Mapping[str, int],
+    query: str,
+) -> float:
+    """Return how old the offsets of a query's batch were when all was listed; -1 if Spark has removed them."""
+    offsets = checkpoints[query].get(f"{OFFSETS}/{batches[query]}")
+    if offsets is None or repository.store.head(offsets.key) is None:
+        return -1.0
+    return max(entry.modified for listing in checkpoints.values() for entry in listing.values()) - offsets.modified
 
 
 def _lost(repository: SnapshotRepository, request: Request, error: VanishedError, attempts: int) -> SnapshotError:

@@ -6,7 +6,9 @@ import dataclasses
 import hashlib
 import json
 import logging
+import math
 import re
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,7 @@ from tidegate_spark.control.messages import messages
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.deadlines import Deadlines, OverdueError
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.offsets import Positions
+from tidegate_spark.control_log.offsets import AWAY_SECONDS, Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate_spark.control.driver.pausing import Pauser
+
+SETTLED_SECONDS = 86400.0
+"""Before, a process does not say of a query that the program has none of it any more: it may start one once a day."""
 
 log = logging.getLogger("tidegate")
 
@@ -57,8 +62,11 @@ class DriverWorks:
         inspection: Callable[[Entry], Callable[[], Entry] | None],
         message_seconds: float = 60.0,
         directory_of: Callable[[str], str] = checkpoint_directory,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; there is no session yet, and no query. Spark's part of a message may take ``message_seconds``."""
+        self._clock = clock
+        self._open_since: float | None = None
         self._progress, self._snapshots, self.is_open, self.inspection = progress, snapshots, is_open, inspection
         self._deadlines = Deadlines(message_seconds)
         self.log_level = LogLevel()
@@ -112,7 +120,12 @@ class DriverWorks:
 
     def oldest(self, repository: SnapshotRepository) -> int | None:
         """Return the oldest position that a batch of the lineage can still be asked for."""
-        return self._positions.oldest(repository)
+        now = self._clock()
+        if self._open_since is None and self.is_open():
+            self._open_since = now
+        is_settled = self._open_since is not None and now - self._open_since >= SETTLED_SECONDS
+        here = frozenset(map(self._directory_of, tuple(self.names)))
+        return self._positions.oldest(repository, here, AWAY_SECONDS if is_settled else math.inf)
 
     def awaits_batch(self, entry: Entry, account: Account, state: State) -> bool:
         """Return whether a message comes into force with a batch, and not with what the driver does for it."""

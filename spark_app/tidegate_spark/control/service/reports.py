@@ -10,10 +10,11 @@ from tidegate_spark.control.messages import accounts
 from tidegate_spark.control.messages.accounts import needs_of
 from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
-from tidegate_spark.control_log.reducer import Verdict, in_force
+from tidegate_spark.control_log.reducer import Verdict, in_force, is_whole
 from tidegate_spark.snapshots.repository import SnapshotRepository
 
 MOST_LATE = 64
@@ -31,9 +32,15 @@ def entry_at(found: ControlLog, sequence: int) -> tuple[Entry, ...]:
 def messages_between(found: ControlLog, after: int, upto: int) -> tuple[Entry, ...]:
     """Return the messages that come into force behind a position, up to another one; may raise as the log does.
 
-    What a rollback undid may have been removed; nothing else was.
+    What a rollback undid may have been removed. Without anything else nothing is returned: no query is to miss it.
+
+    Raises:
+        LostError: the log does not go back so far.
     """
-    return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
+    entries, lineage = found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0
+    if not is_whole(entries, after, upto, lineage):
+        raise LostError(messages.LOG_BEGINS_LATER)
+    return in_force(entries, lineage)
 
 
 def new_in_batch(found: ControlLog, before: int, position: int) -> tuple[Entry, ...]:

@@ -17,10 +17,10 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshots.service.service import SnapshotService
-from tidegate_testing.control_log import repository_in
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, repository_in
 from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config
-from tidegate_testing.memory_store import Buckets
+from tidegate_testing.memory_store import Buckets, Stored
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Driver:
         for name in ("one", "other"):
             self.progress.query_started(name)
             self.progress.query_committed(name, Commit(7, 0, 0.0, 0.0, 1, 0, 0, 1.0))
-        self.office, self.spark, self.holder = Office(), Spark(), Holder()
+        self.office, self.spark, self.holder, self.clock = Office(), Spark(), Holder(), Clock()
         self.works = DriverWorks(
             self.progress,
             cast(SnapshotService, self.office),
@@ -126,6 +126,7 @@ class Driver:
             is_open=lambda: True,
             inspection=lambda entry: None,
             message_seconds=message_seconds,
+            clock=self.clock,
         )
         self.works.asks("one")
         self.buckets = Buckets()
@@ -153,6 +154,24 @@ def test_only_queries_that_run_and_take_part_are_asking() -> None:
     assert driver.works.asking() == {"one"}
     driver.progress.query_ended("one")
     assert driver.works.asking() == frozenset()
+
+
+def test_a_query_that_the_program_has_no_more_holds_the_log_for_a_month_and_a_day_of_this_process() -> None:
+    driver = Driver()
+    for name, position, day in (("renamed", 3, 0), ("one", 90, 31), ("ended", 95, 25)):
+        offsets = f'v1\n{{}}\n{{"tidegate-control": {position}}}'.encode()
+        driver.buckets.content.setdefault(BUCKET, {})[f"{PREFIX}/lineages/1/{name}/offsets/7"] = Stored(
+            offsets, '"etag"', day * 86400.0
+        )
+    repository = repository_in(driver.buckets)
+    assert driver.works.oldest(repository) == 3
+    driver.clock.now += 86000
+    assert driver.works.oldest(repository) == 3
+    driver.clock.now += 400
+    assert driver.works.oldest(repository) == 90
+    # Whenever the program starts it.
+    driver.works.asks("renamed")
+    assert driver.works.oldest(repository) == 3
 
 
 def test_spark_is_told_when_there_is_one() -> None:

@@ -153,6 +153,27 @@ def test_however_many_bases_a_batch_of_long_ago_keeps_few_are_in_memory() -> Non
     assert [log.state_at(position).config["a"] for position in (1, 7, 30)] == [1, 7, 30]
 
 
+def test_what_a_query_of_long_ago_keeps_is_not_read_to_find_out_that_it_stays() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(1, 21):
+        log.append([message(payload={"a": number})])
+        if number % 4 == 0:
+            log.write_base()
+    assert log.remove_before(oldest=5) == 4
+    calls: list[Call] = []
+    again = ControlLog(repository_in(buckets, lambda call: None if call.done else calls.append(call)), Clock())
+    again.load()
+    again.remove_before(oldest=5)
+    assert [call.key for call in calls if call.verb == "get" and "/segments/" in call.key] == [
+        f"{PREFIX}/control/segments/{21:012d}.json"
+    ]
+    assert [again.state_at(position).config["a"] for position in (5, 20)] == [5, 20]
+    # When it is not waited for any more.
+    assert again.remove_before(oldest=17) == 16
+    assert keys(buckets, "segments") == [f"{number:012d}.json" for number in range(17, 21)]
+
+
 def test_nothing_goes_while_a_batch_needs_what_a_rollback_put_back_before_what_was_removed() -> None:
     buckets = Buckets()
     log = opened(buckets)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.object_paths import EMPTY_START
 from tidegate_spark.control.worker.source import ControlReader, Records
 from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
 from tidegate_testing.control_log import BUCKET, PREFIX, repository_in
@@ -71,6 +72,36 @@ def test_the_oldest_position_is_found_though_spark_removes_the_oldest_batches_af
     assert Positions(2).oldest(repository_in(buckets, lambda call: remove(2) if call.verb == "get" else None)) == 20
     with pytest.raises(LookupError):
         Positions(2).oldest(repository_in(buckets, lambda call: remove(4) if call.verb == "get" else None))
+
+
+def test_a_query_that_the_program_does_not_start_counts_until_others_are_far_ahead_of_it() -> None:
+    buckets = Buckets()
+
+    def write(query: str, position: int) -> None:
+        text = HEAD + f'{{"tidegate-control": {position}}}'
+        buckets.write(BUCKET, f"{PREFIX}/lineages/2/{query}/offsets/0", text.encode())
+
+    write("renamed", 3)
+    # The store's clock goes on by a second with each write.
+    for _ in range(100):
+        buckets.write(BUCKET, f"{PREFIX}/elsewhere", b"")
+    positions, repository = Positions(2), repository_in(buckets)
+    assert positions.oldest(repository, away=60.0) == 3  # for this long nothing ran at all
+    write("main", 90)
+    assert positions.oldest(repository, away=60.0) == 90
+    assert positions.oldest(repository, away=200.0) == 3
+    assert positions.oldest(repository) == 3
+    assert positions.oldest(repository, here={"renamed"}, away=60.0) == 3
+
+
+def test_nothing_continues_from_an_empty_start_but_the_query_that_was_started_so() -> None:
+    buckets = Buckets()
+    for directory, position in ((f"table{EMPTY_START}1", 3), (f"table{EMPTY_START}2", 7), ("main", 9)):
+        text = HEAD + f'{{"tidegate-control": {position}}}'
+        buckets.write(BUCKET, f"{PREFIX}/lineages/2/{directory}/offsets/0", text.encode())
+    positions, repository = Positions(2), repository_in(buckets)
+    assert positions.oldest(repository, here={f"table{EMPTY_START}2", "main"}) == 7
+    assert positions.oldest(repository, here={"main"}) == 9
 
 
 def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_cleaned_up() -> None:

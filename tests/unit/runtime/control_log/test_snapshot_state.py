@@ -9,6 +9,7 @@ from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.control.service.reports import messages_between
 from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.control_log.snapshot_state import Kept, kept_at, start_from
 from tidegate_spark.snapshots.repository import SnapshotRepository
@@ -62,6 +63,58 @@ def test_what_is_kept_is_what_is_in_force_at_each_querys_batch() -> None:
     assert found.state.config == {"a": 5}
     assert [entry.sequence for entry in found.entries] == [6, 7]
     assert from_json(Kept, to_json(found)) == found
+
+
+def forgetful(upto: int) -> Buckets:
+    """Return an application whose log goes back to a base only."""
+    buckets = app_with(9)
+    log = opened(buckets)
+    log.write_base()
+    log.append([message(payload={"a": 10})])
+    log.write_base()
+    assert log.remove_before(upto) == 9
+    return buckets
+
+
+def test_a_query_that_the_log_does_not_wait_for_keeps_no_other_one_out_of_a_snapshot() -> None:
+    buckets = forgetful(9)
+    texts = {"renamed": offsets(2), "gone": offsets(0), "one": offsets(9), "other": offsets(10)}
+    found = kept_at(repository_in(buckets), texts, {"renamed": 0.0, "gone": 0.0}.__getitem__)
+    assert found is not None
+    assert (found.positions, found.state.config) == ({"one": 9, "other": 10}, {"a": 9})
+    assert [entry.sequence for entry in found.entries] == [10]
+
+
+def test_a_snapshot_of_a_batch_that_spark_has_left_behind_fails() -> None:
+    """Its copy took so long; the next attempt takes a newer batch."""
+    with pytest.raises(ControlLogError):
+        kept_at(repository_in(forgetful(9)), {"slow": offsets(2), "other": offsets(10)}, {"slow": -1.0}.__getitem__)
+
+
+def test_a_query_that_was_rolled_back_to_before_what_was_removed_has_a_day_to_run() -> None:
+    buckets = app_with(2)
+    state = opened(buckets).state_at(2)
+    log = opened(buckets)
+    for number in range(3, 10):
+        log.append([message(payload={"a": number})])
+        log.write_base()
+    assert log.remove_before(8) == 8
+    log = opened(buckets)
+    now = log.roll_back(state, (), 2)
+    texts = {"late": offsets(2), "one": offsets(now)}
+    with pytest.raises(ControlLogError):
+        kept_at(repository_in(buckets), texts, lambda query: 80_000.0)
+    found = kept_at(repository_in(buckets), texts, lambda query: 90_000.0)
+    assert found is not None
+    assert found.positions == {"one": now}
+
+
+def test_a_query_of_long_ago_is_given_all_messages_or_none() -> None:
+    buckets = forgetful(9)
+    for position in (0, 2):
+        with pytest.raises(LostError, match="under another name"):
+            messages_between(opened(buckets), position, 10)
+    assert [entry.sequence for entry in messages_between(opened(buckets), 9, 10)] == [10]
 
 
 def test_a_fork_goes_on_where_the_snapshot_was() -> None:
@@ -186,3 +239,19 @@ def test_a_snapshots_manifest_has_it() -> None:
     assert made.control is not None
     assert (made.control.positions, made.control.state.config) == ({"main": 1}, {"a": 1})
     assert json.loads(scene.content("snapshots/b/manifest.json"))["control"]["state"]["position"] == 1
+
+
+def test_a_snapshot_is_taken_though_the_log_does_not_go_back_to_a_query_of_long_ago() -> None:
+    scene = Scene()
+    for query in ("main", "renamed"):
+        scene.batches(2, query=query)
+    log = ControlLog(scene.repository(), Clock())
+    for number in range(1, 4):
+        log.append([message(payload={"a": number})])
+        log.write_base()
+    assert log.remove_before(2) == 2
+    for query, position in (("main", 3), ("renamed", 1)):
+        scene.buckets.write("here", f"{scene.root(query)}/offsets/1", offsets(position).encode())
+    made = scene.take("a")
+    assert made.control is not None
+    assert (made.control.positions, sorted(made.queries)) == ({"main": 3}, ["main", "renamed"])
