@@ -5,6 +5,7 @@ The program declares them in the driver; :mod:`tidegate_spark.control.worker.wor
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import threading
@@ -93,13 +94,16 @@ def on(kind: str, *, schema: Schema | None = None, raises: str = REPORT) -> Call
         kind: the type, one's own or a built-in one (``clear-caches``).
         schema: names that a payload must have, and their types; other messages are rejected.
         raises: ``"report"``: an exception is told of in the acknowledgement; ``"fail"``: it ends the task, too.
+
+    Raises:
+        ValueError: the type has another function already. The same one, said again, takes its own place.
     """
     _check(kind, schema, raises)
 
     def declare(function: F) -> F:
         _check_function(function)
         with _declared.lock:
-            _declared.on_worker[kind] = Handler(function, raises)
+            _set(_declared.on_worker, kind, Handler(function, raises))
             _understand(kind, schema)
             _declared.version += 1
         return function
@@ -111,13 +115,14 @@ def on_driver(kind: str, *, schema: Schema | None = None, raises: str = REPORT) 
     """Have a function called in the driver, once for each message of a type, before the first batch with it.
 
     If the driver ends before that was noted it is called again. ``raises="fail"`` fails the query that plans the batch.
+    It raises what :func:`on` does; a type may have a handler in each worker and one in the driver.
     """
     _check(kind, schema, raises)
 
     def declare(function: F) -> F:
         _check_function(function)
         with _declared.lock:
-            _declared.on_driver[kind] = Handler(function, raises)
+            _set(_declared.on_driver, kind, Handler(function, raises))
             _understand(kind, schema)
         return function
 
@@ -142,6 +147,45 @@ def config(settings: Mapping[str, type] | None = None, **more: type) -> None:
     _check_types(said, "settings")
     with _declared.lock:
         _declared.config.update(said)
+
+
+def _set(handlers: dict[str, Handler], kind: str, handler: Handler) -> None:
+    """Have a type handled, by one function: of two the first would never be called, and nobody would notice."""
+    before = handlers.get(kind)
+    if before is not None and not _is_same(before.function, handler.function):
+        raise ValueError(
+            f"messages of type {kind!r} have a handler already, {_name(before.function)}, and would not reach it any "
+            f"more: call both from one function, or give {_name(handler.function)} another type"
+        )
+    handlers[kind] = handler
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two objects are one function, perhaps defined again: in a loop, a cell, or a module's reload."""
+    place, name = _place(other), _name(other)
+    if one is other or (place is not None and _place(one) == place):
+        return True
+    is_anonymous = name.rpartition(".")[2] in ("<lambda>", "_")
+    return _name(one) == name and not is_anonymous
+
+
+def _place(function: Any) -> tuple[str, Any] | None:
+    """Return where a function is written, and what; a script that is imported, too, has it under two names."""
+    code = getattr(_function_in(function), "__code__", None)
+    return (code.co_filename, code) if code is not None else None
+
+
+def _name(function: Any) -> str:
+    found = _function_in(function)
+    named = found if hasattr(found, "__qualname__") else type(found)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _function_in(function: Any) -> Any:
+    """Return what a decorator, or ``functools.partial``, was put around."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.unwrap(function)
 
 
 def _understand(kind: str, schema: Schema | None) -> None:

@@ -83,6 +83,84 @@ def test_what_no_message_could_be_judged_by_is_refused_where_it_is_said(said: Ca
     assert handlers.declared().vocabulary() == Vocabulary({}, config={})
 
 
+def refill(message: handlers.Message) -> str:
+    return "refilled"
+
+
+def empty(message: handlers.Message) -> str:
+    return "emptied"
+
+
+class Refill:
+    """An object that is called."""
+
+    def __call__(self, message: handlers.Message) -> None: ...
+
+
+def timed(function: Callable[..., str]) -> Callable[..., str]:
+    @functools.wraps(function)
+    def call(message: handlers.Message) -> str:
+        return function(message)
+
+    return call
+
+
+@pytest.mark.parametrize("declare", [handlers.on, handlers.on_driver])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (refill, empty),
+        (timed(refill), timed(empty)),
+        (functools.partial(refill), empty),
+        (lambda message: 1, lambda message: 2),
+        (Refill(), print),
+    ],
+    ids=["functions", "decorated", "partial", "lambdas", "object"],
+)
+def test_a_second_function_for_a_type_is_refused_because_the_first_would_not_be_called(
+    declare: Any, first: Any, second: Any
+) -> None:
+    declare("table")(first)
+    with pytest.raises(ValueError, match="'table' have a handler already"):
+        declare("table")(second)
+    declare("other")(second)
+    declared = handlers.declared()
+    assert [handler.function for handler in {**declared.on_worker, **declared.on_driver}.values()] == [first, second]
+
+
+def defined(text: str, file: str, module: str) -> Any:
+    names: dict[str, Any] = {"__name__": module}
+    exec(compile(text, file, "exec"), names)
+    return names["refill"]
+
+
+REFILL = "def refill(message):\n    return {}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (refill, refill),
+        (functools.partial(refill), functools.partial(refill)),
+        (defined(REFILL, "cell 1", "__main__"), defined(f"\n{REFILL}    # changed\n", "cell 2", "__main__")),
+        (defined(REFILL, "app.py", "__main__"), defined(REFILL, "app.py", "app")),
+    ],
+    ids=["loop", "partial", "cell", "script that is imported"],
+)
+@pytest.mark.parametrize("declare", [handlers.on, handlers.on_driver])
+def test_the_same_function_may_be_declared_again_and_the_last_one_counts(declare: Any, first: Any, second: Any) -> None:
+    declare("table")(first)
+    declare("table")(second)
+    declared = handlers.declared()
+    assert [handler.function for handler in {**declared.on_worker, **declared.on_driver}.values()] == [second]
+
+
+def test_a_type_may_have_a_handler_in_the_workers_and_one_in_the_driver() -> None:
+    handlers.on("table")(refill)
+    handlers.on_driver("table")(empty)
+    assert handlers.declared().vocabulary().types == {"table": None}
+
+
 async def later(message: handlers.Message) -> None:
     """Do something, for whoever awaits it."""
 
