@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
@@ -20,7 +19,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -46,7 +44,7 @@ public final class ControlTopic implements AutoCloseable {
     private final String topic;
     private final int largest;
     private final KafkaConsumer<byte[], byte[]> consumer;
-    private final List<Future<RecordMetadata>> sent = new ArrayList<>();
+    private final SentRecords sent = new SentRecords();
     private KafkaProducer<byte[], byte[]> producer;
 
     /**
@@ -149,22 +147,12 @@ public final class ControlTopic implements AutoCloseable {
         ProducerRecord<byte[], byte[]> message =
                 new ProducerRecord<>(to, key.isEmpty() ? null : key.getBytes(StandardCharsets.UTF_8), value);
         message.headers().add("content-type", "application/cloudevents+json".getBytes(StandardCharsets.UTF_8));
-        Future<RecordMetadata> begun = producer.send(message);
-        if (begun.isDone()) {
-            // It was waited for already: the caller is not to wait for each of the others as well.
-            sent.clear();
-            begun.get();
-        }
-        sent.add(begun);
+        sent.add(producer.send(message));
     }
 
     /** Wait until the broker has all that was sent, and fail if it does not take one of them. */
     public void flush() throws ExecutionException, InterruptedException {
-        List<Future<RecordMetadata>> waiting = new ArrayList<>(sent);
-        sent.clear();
-        for (Future<RecordMetadata> each : waiting) {
-            each.get();
-        }
+        sent.flush();
     }
 
     @Override
