@@ -46,6 +46,7 @@ public final class ControlTopic implements AutoCloseable {
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final SentRecords sent = new SentRecords();
     private KafkaProducer<byte[], byte[]> producer;
+    private Admin admin;
 
     /**
      * @param clients settings of Kafka's clients: servers, security
@@ -72,14 +73,15 @@ public final class ControlTopic implements AutoCloseable {
 
     /** Return what tells this topic from another one of its name, before or after it; empty if the broker is too old. */
     public String identity() throws ExecutionException, InterruptedException, TimeoutException {
-        try (Admin admin = Admin.create(settings)) {
-            Uuid id = admin.describeTopics(List.of(topic))
-                    .allTopicNames()
-                    .get(PATIENCE.toSeconds(), TimeUnit.SECONDS)
-                    .get(topic)
-                    .topicId();
-            return id == null || Uuid.ZERO_UUID.equals(id) ? "" : id.toString();
+        if (admin == null) {
+            admin = Admin.create(settings);
         }
+        Uuid id = admin.describeTopics(List.of(topic))
+                .allTopicNames()
+                .get(PATIENCE.toSeconds(), TimeUnit.SECONDS)
+                .get(topic)
+                .topicId();
+        return id == null || Uuid.ZERO_UUID.equals(id) ? "" : id.toString();
     }
 
     /** Ask the broker what there is to read; return "partition:first:end" for each partition, with blanks between. */
@@ -162,7 +164,13 @@ public final class ControlTopic implements AutoCloseable {
                 producer.close(LAST_PATIENCE);
             }
         } finally {
-            consumer.close(LAST_PATIENCE);
+            try {
+                if (admin != null) {
+                    admin.close(LAST_PATIENCE);
+                }
+            } finally {
+                consumer.close(LAST_PATIENCE);
+            }
         }
     }
 

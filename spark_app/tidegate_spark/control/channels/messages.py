@@ -122,6 +122,10 @@ def offsets_removed(topic: str, number: int) -> str:
     return f"Topic {topic!r} has removed {number} offsets that were not read yet."
 
 
+def topic_made_anew(topic: str) -> str:
+    return f"Topic {topic!r} was deleted and created again: the new one is read from its first message on."
+
+
 def at_broker(text: str, where: str, servers: str) -> str:
     return f"{text} ({where} at {servers})."
 

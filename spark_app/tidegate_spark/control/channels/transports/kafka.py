@@ -95,7 +95,7 @@ class KafkaChannel:
         """Prepare; nothing is connected yet. ``jvm``: py4j's view of a JVM with Kafka's clients."""
         self._settings, self._secret, self._jvm, self._clock = settings, secret, jvm, clock
         self._topic: Any = None
-        self._prefix = ""
+        self._identity = self._prefix = ""
         self._positions: dict[int, int] = {}
         self._waiting, self._inspected = -1, 0.0
 
@@ -112,15 +112,15 @@ class KafkaChannel:
             if not callable(make):
                 raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, texts.NO_JAR)
             self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
-            identity = self._topic.identity()
-            self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
+            self._identity = self._topic.identity()
+            self._prefix = f"kafka:{self._settings.topic}" + (f":{self._identity}" if self._identity else "")
             return self._check(consumed)
 
     def receive(self, seconds: float) -> Delivery:
         """Return what comes next."""
         with self._faults():
             if self._clock() - self._inspected >= POLL_SECONDS:
-                reported = self._check({self._part(at): offset for at, offset in self._positions.items()})
+                reported = self._check_again()
                 if reported.lost:
                     return reported
             try:
@@ -128,7 +128,7 @@ class KafkaChannel:
             except Py4JJavaError as error:
                 if not any(link.is_a(_OUT_OF_RANGE) for link in java_chain(error.java_exception)):
                     raise
-                return self._check({self._part(at): offset for at, offset in self._positions.items()})
+                return self._check_again()
         positions = {message.origin: message.offset + 1 for message in messages}
         self._positions.update((int(part.rpartition("/")[2]), offset) for part, offset in positions.items())
         return Delivery(tuple(messages), positions)
@@ -165,10 +165,21 @@ class KafkaChannel:
             with contextlib.suppress(Py4JError, OSError):
                 topic.close()
 
+    def _check_again(self) -> Delivery:
+        """Find out what there is to read behind what was read."""
+        identity = self._topic.identity()
+        # A broker may not say it while brokers are upgraded.
+        if identity and self._identity and identity != self._identity:
+            # It may have more messages than the one before by now, so that no offset shows it.
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.topic_made_anew(self._settings.topic))
+        return self._check({self._part(at): offset for at, offset in self._positions.items()})
+
     def _check(self, consumed: Mapping[str, int]) -> Delivery:
         """Find out what there is to read, and go on from where the log ends, as far as that is there."""
         bounds = [tuple(map(int, each.split(":"))) for each in self._topic.bounds().split()]
-        is_known = any(part.startswith(f"{self._prefix}/") for part in consumed)
+        # Also by another topic of its name: what this one has came after that was looked at.
+        name = f"kafka:{self._settings.topic}"
+        is_known = any(part.startswith((f"{name}/", f"{name}:")) for part in consumed)
         self._inspected = self._clock()
         positions: dict[int, int] = {}
         said: dict[str, int] = {}

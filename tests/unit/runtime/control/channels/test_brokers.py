@@ -133,9 +133,10 @@ class FakeTopic:
 
     def __init__(self, bounds: str, polls: list[bytes] | None = None) -> None:
         self.reported, self.polls, self.assigned = bounds, polls or [], ""
+        self.id = "id"
 
     def identity(self) -> str:
-        return "id"
+        return self.id
 
     def bounds(self) -> str:
         return self.reported
@@ -184,6 +185,30 @@ def test_latest_is_where_the_topic_ended_when_it_was_looked_at_first() -> None:
     topic.reported = "0:3:12 1:0:0"
     assert channel.open({PART: 9, "kafka:control:id/1": 0}).positions == {}
     assert (topic.assigned, channel.waiting()) == ("0:9 1:0", 3)
+
+
+@pytest.mark.parametrize("from_latest", [False, True])
+def test_a_topic_that_was_made_anew_is_read_from_its_first_message_though_it_has_more_than_the_one_before(
+    from_latest: bool,
+) -> None:
+    now, settings = [0.0], KafkaSettings("broker:9092", "control", from_latest=from_latest)
+    topic = FakeTopic("0:0:9")
+    channel = channel_of(topic, settings, clock=lambda: now[0])
+    channel.open({PART: 7})
+    now[0], topic.id, topic.reported = 60.0, "other", "0:0:12"
+    with pytest.raises(ChannelError, match="'control' was deleted and created again"):
+        channel.receive(1.0)
+    channel_of(topic, settings).open({PART: 7})
+    assert topic.assigned == "0:0"
+
+
+def test_a_broker_that_does_not_say_which_topic_it_has_is_read_on_from() -> None:
+    now, topic = [0.0], FakeTopic("0:0:9")
+    channel = channel_of(topic, clock=lambda: now[0])
+    channel.open({PART: 7})
+    now[0], topic.id = 60.0, ""
+    assert channel.receive(1.0).messages == ()
+    assert topic.assigned == "0:7"
 
 
 def test_a_topic_that_ends_before_what_was_read_is_waited_for() -> None:
