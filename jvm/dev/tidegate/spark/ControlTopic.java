@@ -115,6 +115,18 @@ public final class ControlTopic implements AutoCloseable {
     }
 
     /**
+     * Return where the client reads on, as {@link #assign} takes it. What nobody can read is behind it, such as the ends
+     * of transactions, once a poll has come past it.
+     */
+    public String positions() {
+        Map<Integer, String> told = new TreeMap<>();
+        for (TopicPartition each : consumer.assignment()) {
+            told.put(each.partition(), each.partition() + ":" + consumer.position(each, PATIENCE));
+        }
+        return String.join(" ", told.values());
+    }
+
+    /**
      * Return the records that come next, at once if there are some: how many, and of each its partition, its offset, the
      * size of its value if that is left out for it, its content type and its value, both after their lengths.
      */

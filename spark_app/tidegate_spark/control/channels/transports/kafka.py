@@ -200,7 +200,10 @@ class KafkaChannel:
         if positions != self._positions:
             self._topic.assign(" ".join(f"{number}:{at}" for number, at in positions.items()))
         self._positions = positions
-        self._waiting = sum(end - positions[number] for number, _, end in bounds)
+        # The ends of transactions have offsets, too, and are nothing that waits.
+        places = (each.partition(":") for each in self._topic.positions().split())
+        passed = {int(number): int(at) for number, _, at in places}
+        self._waiting = sum(max(0, end - max(positions[at], passed.get(at, 0))) for at, _, end in bounds)
         message = texts.offsets_removed(self._settings.topic, lost) if lost else ""
         return Delivery((), said, message)
 

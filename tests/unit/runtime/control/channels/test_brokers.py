@@ -133,7 +133,7 @@ class FakeTopic:
 
     def __init__(self, bounds: str, polls: list[bytes] | None = None) -> None:
         self.reported, self.polls, self.assigned = bounds, polls or [], ""
-        self.id = "id"
+        self.id, self.passed = "id", ""
 
     def identity(self) -> str:
         return self.id
@@ -143,6 +143,9 @@ class FakeTopic:
 
     def assign(self, positions: str) -> None:
         self.assigned = positions
+
+    def positions(self) -> str:
+        return self.passed or self.assigned
 
     def poll(self, millis: int) -> bytes:
         return self.polls.pop(0) if self.polls else poll_of()
@@ -200,6 +203,16 @@ def test_a_topic_that_was_made_anew_is_read_from_its_first_message_though_it_has
         channel.receive(1.0)
     channel_of(topic, settings).open({PART: 7})
     assert topic.assigned == "0:0"
+
+
+def test_the_end_of_a_transaction_is_no_message_that_waits() -> None:
+    now, topic = [0.0], FakeTopic("0:0:3 1:0:4", [poll_of((0, 0, 0, b"", b"a"), (0, 1, 0, b"", b"b"))])
+    channel = channel_of(topic, clock=lambda: now[0])
+    channel.open({})
+    assert channel.receive(1.0).positions == {PART: 2}
+    assert channel.waiting() == 7
+    now[0], topic.passed = 60.0, "0:3 1:0"  # the marker at offset 2 was passed by the client
+    assert (channel.receive(1.0).positions, channel.waiting()) == ({}, 4)
 
 
 def test_a_broker_that_does_not_say_which_topic_it_has_is_read_on_from() -> None:
