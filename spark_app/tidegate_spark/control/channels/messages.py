@@ -126,6 +126,13 @@ def topic_made_anew(topic: str) -> str:
     return f"Topic {topic!r} was deleted and created again: the new one is read from its first message on."
 
 
+def reply_too_large(message: str, topic: str) -> str:
+    return (
+        f"Topic {topic!r} takes no reply as large as that to message {message!r}, also without its details: it is "
+        "dropped. Raise max.message.bytes of the topic."
+    )
+
+
 def at_broker(text: str, where: str, servers: str) -> str:
     return f"{text} ({where} at {servers})."
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from tidegate_spark.control.channels.envelope import SPEC_VERSION, event_id
 from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import Reply
 
 TYPE = "dev.tidegate.control.acknowledgement"
+SHORT_MESSAGE = 200
 
 
 def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
@@ -48,3 +50,11 @@ def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
         "data": data,
     }
     return Reply(event_id(entry), json.dumps(event, sort_keys=True).encode(), entry.origin, entry.offset)
+
+
+def shortened(reply: Reply) -> Reply:
+    """Return a reply without what its queries say, for a broker that takes no larger one: the same event."""
+    event = json.loads(reply.body)
+    data = event["data"]
+    data |= {"message": data["message"][:SHORT_MESSAGE], "queries": {}, "shortened": True}
+    return replace(reply, body=json.dumps(event, sort_keys=True).encode())

@@ -6,6 +6,7 @@ Offsets are in the log and not committed to the broker. Order is that of a parti
 from __future__ import annotations
 
 import contextlib
+import logging
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
+from tidegate_spark.control.channels.replies import shortened
 from tidegate_spark.control.channels.transports.credentials import (
     CA,
     CERTIFICATE,
@@ -41,6 +43,7 @@ MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20
 """Messages of one delivery, and bytes of them: with so many it is logged."""
 _COUNT, _RECORD, _LENGTH = struct.Struct(">i"), struct.Struct(">iqi"), struct.Struct(">i")
 _OUT_OF_RANGE = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
+_TOO_LARGE = (f"{KAFKA_ERRORS}RecordTooLargeException", f"{KAFKA_ERRORS}RecordBatchTooLargeException")
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
 _REASONS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
     (Reason.CHANNEL_CONNECTOR_MISSING, ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")),
@@ -60,6 +63,8 @@ _WORDS = {
     Reason.CHANNEL_MISCONFIGURED: texts.KAFKA_SETTINGS,
     Reason.CHANNEL_UNAVAILABLE: texts.KAFKA_SILENT,
 }
+
+log = logging.getLogger("tidegate")
 
 
 def client_settings(settings: KafkaSettings, secret: ChannelSecret) -> dict[str, str]:
@@ -150,9 +155,35 @@ class KafkaChannel:
     def answer(self, replies: Sequence[Reply]) -> None:
         """Write replies to the reply topic."""
         with self._faults(f"topic {self._settings.reply_topic!r}"):
-            for reply in replies:
-                self._topic.send(self._settings.reply_topic, reply.key, reply.body)
-            self._topic.flush()
+            try:
+                self._send(replies)
+            except Py4JJavaError as error:
+                if not _is_too_large(error):
+                    raise
+                # The producer does not say which one it was, nor which of the others are there.
+                for reply in replies:
+                    self._send_or_shorten(reply)
+
+    def _send(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            self._topic.send(self._settings.reply_topic, reply.key, reply.body)
+        self._topic.flush()
+
+    def _send_or_shorten(self, reply: Reply) -> None:
+        """Write one reply, without its details if it is too large for the topic; drop it if it still is."""
+        for each in (reply, shortened(reply)):
+            try:
+                self._send([each])
+            except Py4JJavaError as error:
+                if not _is_too_large(error):
+                    raise
+            else:
+                return
+        log.warning(
+            "control channel: %s",
+            texts.reply_too_large(reply.key, self._settings.reply_topic),
+            extra={"action": "channel", "reason": Reason.CONTROL_REPLIES_REFUSED},
+        )
 
     def waiting(self) -> int:
         """Return how many messages there were that are not read yet, when it was looked last."""
@@ -241,6 +272,11 @@ def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:
     return Reason.CHANNEL_UNAVAILABLE, _said(Reason.CHANNEL_UNAVAILABLE, chain[-1]) if chain else _WORDS[
         Reason.CHANNEL_UNAVAILABLE
     ]
+
+
+def _is_too_large(error: Py4JJavaError) -> bool:
+    """Return whether the topic, or the client, takes no record of this size: it will not do so later either."""
+    return any(link.is_a(*_TOO_LARGE) for link in java_chain(error.java_exception))
 
 
 def records_in(content: bytes, part: Callable[[int], str]) -> Iterator[Received]:

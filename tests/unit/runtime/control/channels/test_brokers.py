@@ -1,5 +1,6 @@
 """How brokers are reached, what their faults are called, and where a topic is read from: all that needs no broker."""
 
+import json
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,18 +8,30 @@ from typing import Any
 
 import pytest
 from pika import exceptions
+from py4j.protocol import Py4JJavaError
 
-from tidegate_spark.contract.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
+from tidegate_spark.contract.control_protocol import (
+    ChannelSettings,
+    InboxSettings,
+    KafkaSettings,
+    MessageReport,
+    MessageState,
+    QueryAcknowledgement,
+    RabbitSettings,
+)
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Received,
     Reply,
 )
+from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.transports import factory, kafka, rabbitmq
 from tidegate_spark.control.channels.transports.credentials import ChannelSecret, read_secret
 from tidegate_spark.control.channels.transports.kafka import KafkaChannel, client_settings, records_in
 from tidegate_spark.control.channels.transports.rabbitmq import RabbitChannel, parameters
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
@@ -252,6 +265,84 @@ def test_what_is_there_behind_a_poll_comes_with_it_up_to_a_bound() -> None:
         delivery = channel.receive(1.0)
         assert [message.offset for message in delivery.messages] == list(range(expected))
         assert delivery.positions == {PART: expected}
+
+
+class Throwable:
+    """An exception of the JVM, of these classes, the own one first."""
+
+    _target_id = "o1"
+
+    def __init__(self, *classes: str) -> None:
+        self.classes = classes
+
+    def getClass(self) -> "Throwable | None":  # noqa: N802 - Java's name
+        return self if self.classes else None
+
+    def getName(self) -> str:  # noqa: N802 - Java's name
+        return self.classes[0]
+
+    def getSuperclass(self) -> "Throwable | None":  # noqa: N802 - Java's name
+        return Throwable(*self.classes[1:]).getClass()
+
+    def getCause(self) -> None:  # noqa: N802 - Java's name
+        return None
+
+    def getMessage(self) -> str:  # noqa: N802 - Java's name
+        return "The message is larger than the server will accept"
+
+
+class ReplyTopic(FakeTopic):
+    """A topic that takes values up to a size, and says so when it is asked whether it has them."""
+
+    def __init__(self, most: int, error: str = "RecordTooLargeException") -> None:
+        super().__init__("0:0:0")
+        self.most, self.error = most, Throwable(f"{KAFKA_ERRORS}{error}", "java.lang.RuntimeException")
+        self.open: list[tuple[str, bytes]] = []
+        self.there: list[tuple[str, bytes]] = []
+
+    def send(self, to: str, key: str, value: bytes) -> None:
+        self.open.append((key, value))
+
+    def flush(self) -> None:
+        sent, self.open = self.open, []
+        self.there += [each for each in sent if len(each[1]) <= self.most]
+        if any(len(value) > self.most for _, value in sent):
+            raise Py4JJavaError("", self.error)
+
+
+def reply_to(name: str, errors: int = 0) -> Reply:
+    said = QueryAcknowledgement(7, 1, 2, tuple(f"worker {number}: no table" for number in range(errors)))
+    report = MessageReport(name, sequence=3, state=MessageState.DONE, queries={"main": said})
+    return reply_of(Ended(Entry(3, id=f"/me#{name}", source="/me"), report), "shop", "orders")
+
+
+def test_a_reply_that_is_too_large_for_its_topic_is_shortened_and_the_others_are_whole() -> None:
+    topic = ReplyTopic(most=700)
+    channel, replies = channel_of(topic), [reply_to("one"), reply_to("large", errors=40), reply_to("two")]
+    channel.open({})
+    channel.answer(replies)
+    found = {key: json.loads(value) for key, value in topic.there}
+    assert sorted(found) == ["large", "one", "two"]
+    whole = json.loads(replies[1].body)
+    assert (found["large"]["id"], found["large"]["source"]) == (whole["id"], whole["source"])
+    assert found["large"]["data"] == {**whole["data"], "queries": {}, "shortened": True}
+    assert [found[name] for name in ("one", "two")] == [json.loads(replies[at].body) for at in (0, 2)]
+
+
+def test_a_reply_that_is_too_large_without_details_is_dropped_and_said_so(caplog: pytest.LogCaptureFixture) -> None:
+    topic = ReplyTopic(most=100)
+    channel = channel_of(topic)
+    channel.open({})
+    channel.answer([reply_to("one")])
+    assert topic.there == []
+    assert "no reply as large as that to message 'one'" in caplog.text
+
+
+def test_replies_that_are_refused_for_another_reason_are_tried_again() -> None:
+    channel = channel_of(ReplyTopic(most=100, error="NotEnoughReplicasException"))
+    channel.open({})
+    with pytest.raises(ChannelError, match="'replies'"):
+        channel.answer([reply_to("one")])
 
 
 def test_without_our_jar_it_is_said_that_it_is_missing() -> None:
