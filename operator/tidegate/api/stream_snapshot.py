@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tidegate.api.control_message import channel_message_name
 from tidegate.api.references import LocalReference
 from tidegate.api.spec import DeletionPolicy, Resources
 from tidegate.api.status.bounds import within_bounds
@@ -37,6 +38,8 @@ OF_MESSAGE = "control-"
 """How the ids begin of snapshots that control messages have taken."""
 ANNOTATION_SNAPSHOT_ID = "tidegate.dev/snapshot-id"
 """The id of a snapshot that was taken before its resource was made; none but those of control messages are."""
+ANNOTATION_MADE_AS = "tidegate.dev/made-as"
+"""Beside it, namespace and name of the resource: a copy under another one has the annotations, and not the snapshot."""
 ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
 """On one that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_KEEP = "tidegate.dev/retention"
@@ -375,9 +378,20 @@ def stored_id(snapshot: StreamSnapshot) -> str:
 def snapshot_id(metadata: Metadata) -> str:
     """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another.
 
-    That of a control message's is the driver's.
+    That of a control message's is the driver's; a copy of the resource has a snapshot of its own.
     """
     noted = metadata.annotations.get(ANNOTATION_SNAPSHOT_ID, "")
-    if _ID_OF_MESSAGE.fullmatch(noted):
+    if _ID_OF_MESSAGE.fullmatch(noted) and _is_made_for(metadata, noted):
         return noted
     return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"
+
+
+def _is_made_for(metadata: Metadata, identity: str) -> bool:
+    """Return whether a resource is the one that was made for a message's snapshot, which may be made again."""
+    made_as = metadata.annotations.get(ANNOTATION_MADE_AS)
+    if made_as is not None:
+        return made_as == f"{metadata.namespace}/{metadata.name}"
+    # Those of an earlier operator show it by their names alone.
+    log_id, app_uid = identity.removeprefix(OF_MESSAGE), metadata.annotations.get(ANNOTATION_APP_UID, "")
+    ends = (f"-{log_id.replace('-', '')[:8]}", channel_message_name("", app_uid, log_id))
+    return metadata.name.endswith(ends)

@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import (
+    ANNOTATION_MADE_AS,
     ANNOTATION_SNAPSHOT_ID,
     LABEL_OF_MESSAGE,
     OF_MESSAGE,
@@ -49,11 +50,16 @@ def build_message_snapshot(message: ControlMessage, app: StreamingApp) -> dict[s
     snapshot is people's.
     """
     dumps = message.spec.type == DUMP_STATE
+    name, namespace = message_snapshot_name(message), message.metadata.namespace
     metadata: dict[str, Any] = {
-        "name": message_snapshot_name(message),
-        "namespace": message.metadata.namespace,
+        "name": name,
+        "namespace": namespace,
         "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY, LABEL_OF_MESSAGE: "true"},
-        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SNAPSHOT_ID: taken_id(message)},
+        "annotations": {
+            ANNOTATION_APP_UID: app.metadata.uid,
+            ANNOTATION_SNAPSHOT_ID: taken_id(message),
+            ANNOTATION_MADE_AS: f"{namespace}/{name}",
+        },
     }
     spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "deletionPolicy": DeletionPolicy.RETAIN.value}
     if dumps:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.api.control_message import ControlMessage
+from tidegate.api.control_message import ControlMessage, channel_message_name
 from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     ExportPhase,
@@ -22,6 +22,7 @@ from tidegate.control.builders.message_snapshot import build_message_snapshot, m
 from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.rules.plan import decide_control
 from tidegate_spark.contract.control_protocol import MessageState
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 from tidegate_testing.control_observations import (
     APP,
     TIME,
@@ -99,6 +100,33 @@ def test_names_fit_however_long_and_dotted_the_messages_is() -> None:
 def test_another_resources_id_is_not_what_somebody_notes_on_it() -> None:
     noted = {"tidegate.dev/snapshot-id": "nightly-0f8fad5b"}
     assert snapshot_id(Metadata(name="mine", namespace="shop", uid=ID, annotations=noted)) == "mine-0f8fad5b"
+
+
+@pytest.mark.parametrize("is_noted", [True, False], ids=["", "by an earlier operator"])
+def test_a_copy_of_the_resource_has_a_snapshot_of_its_own(is_noted: bool) -> None:
+    """Its deletion would remove the files of the original."""
+    built = build_message_snapshot(asking("snapshot"), APP)["metadata"]
+    if not is_noted:
+        del built["annotations"]["tidegate.dev/made-as"]
+    original = msgspec.convert({**built, "uid": "s-1"}, Metadata)
+    copy = msgspec.convert({**built, "uid": "5fad0f8b-1", "name": "before-the-move"}, Metadata)
+    again = msgspec.convert({**built, "uid": "s-3"}, Metadata)
+    assert snapshot_id(original) == snapshot_id(again) == f"control-{ID}"
+    assert snapshot_id(copy) == "before-the-move-5fad0f8b"
+
+
+def test_a_resource_that_an_earlier_operator_made_for_a_message_from_a_channel_has_the_drivers_id() -> None:
+    log_id = "ab" * 16
+    noted = {ANNOTATION_APP_UID: "u-1", "tidegate.dev/snapshot-id": f"control-{log_id}"}
+    name = channel_message_name("orders", "u-1", log_id)
+    assert snapshot_id(Metadata(name=name, namespace="shop", uid=ID, annotations=noted)) == f"control-{log_id}"
+
+
+def test_a_copy_with_the_name_in_its_own_or_in_another_namespace_is_a_copy() -> None:
+    built = build_message_snapshot(asking("snapshot"), APP)["metadata"]
+    copies = ({"name": "copy-of-look-0f8fad5b"}, {"namespace": "other"})
+    found = [snapshot_id(msgspec.convert({**built, "uid": "5fad0f8b-1", **copy}, Metadata)) for copy in copies]
+    assert found == ["copy-of-look-0f8fad5b-5fad0f8b", "look-0f8fad5b-5fad0f8b"]
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
