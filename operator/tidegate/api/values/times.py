@@ -19,6 +19,8 @@ from tidegate.api.values import messages
 
 MINUTE = 60
 _LONGEST = 100
+_AROUND_A_CHANGE = datetime.timedelta(hours=3)
+"""More than clocks are put back anywhere (two hours in Antarctica/Troll)."""
 _ANY_TIME = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -127,13 +129,54 @@ def _cron(schedule: Schedule, minute: int, *, reverse: bool) -> float | None:
     fault = fault_of(schedule.cron, schedule.time_zone)
     if fault:
         raise ScheduleError(fault)
+    zone = _zone(schedule.time_zone)
+    if _goes_by_all_hours(schedule.cron):
+        return _by_clock(schedule.cron, minute, zone, reverse=reverse)
     # The library looks beyond the time that it is given, so backwards it is given the next minute.
-    start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), _zone(schedule.time_zone))
+    start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), zone)
     if reverse:
         start += _repeated(start)
     times: Iterator[datetime.datetime] = CronSim(schedule.cron, start, reverse=reverse)
     found = (each.timestamp() for each in times)
     return next((each for each in found if (each <= minute if reverse else each > minute)), None)
+
+
+def _goes_by_all_hours(cron: str) -> bool:
+    """Return whether minutes or hours start with a star: such times come as often as clocks show them, as in cron."""
+    minutes, hours, *_ = cron.split()
+    return minutes.startswith("*") or hours.startswith("*")
+
+
+def _by_clock(cron: str, minute: int, zone: datetime.tzinfo | None, *, reverse: bool) -> float | None:
+    """Return the last or next of such times; the library is asked for what clocks show, without a zone.
+
+    With one, it steps by hours and lands between two of its times where clocks are changed by half an hour (Lord Howe).
+    """
+    shown = datetime.datetime.fromtimestamp(minute, zone).replace(tzinfo=None)
+    sign = -1 if reverse else 1
+    # Clocks that are put back show an earlier time later: both sides of the change are looked at.
+    around = _AROUND_A_CHANGE if _changes_near(minute, zone) else datetime.timedelta()
+    start = shown - sign * around + (datetime.timedelta(minutes=1) if reverse else datetime.timedelta())
+    found: list[float] = []
+    for clock in CronSim(cron, start, reverse=reverse):
+        found += [each for each in _moments(clock, zone) if (each <= minute if reverse else each > minute)]
+        if found and sign * (clock - shown) >= around:
+            break
+    return (max if reverse else min)(found, default=None)
+
+
+def _changes_near(minute: int, zone: datetime.tzinfo | None) -> bool:
+    around = _AROUND_A_CHANGE.total_seconds()
+    before, after = (datetime.datetime.fromtimestamp(minute + far, zone) for far in (-around, around))
+    return before.utcoffset() != after.utcoffset()
+
+
+def _moments(clock: datetime.datetime, zone: datetime.tzinfo | None) -> set[float]:
+    """Return when clocks show this: once, twice where they are put back, never where they are put forward."""
+    moments = {clock.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1)}
+    return {
+        each for each in moments if datetime.datetime.fromtimestamp(each, zone).replace(tzinfo=None, fold=0) == clock
+    }
 
 
 def _repeated(at: datetime.datetime) -> datetime.timedelta:

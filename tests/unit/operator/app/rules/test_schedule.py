@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime
+import zoneinfo
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -355,6 +357,52 @@ def test_in_a_night_in_which_clocks_are_changed_the_last_time_has_come_and_the_n
         assert before <= now < after, at(now)
         assert (before, after) == (last, coming) or before == coming, at(now)
         last, coming = before, after
+
+
+LORD_HOWE = "Australia/Lord_Howe"
+AUTUMN_THERE, SPRING_THERE = "2027-04-03T22:00+11:00", "2027-10-02T22:00+10:30"
+"""Evenings before clocks are put back from 2:00 to 1:30, and forward from 2:00 to 2:30."""
+
+
+DAY = range(24)
+
+
+@pytest.mark.parametrize(
+    ("zone", "evening"), [(LORD_HOWE, AUTUMN_THERE), (LORD_HOWE, SPRING_THERE), (BERLIN, "2027-10-30T22:00+02:00")]
+)
+@pytest.mark.parametrize(
+    ("cron", "minutes", "hours"),
+    [
+        ("45 * * * *", {45}, DAY),
+        ("15 * * * *", {15}, DAY),
+        ("*/20 1 * * *", {0, 20, 40}, {1}),
+        ("*/30 2,5 * * *", {0, 30}, {2, 5}),
+    ],
+)
+def test_a_schedule_of_every_hour_comes_whenever_clocks_show_it_also_where_they_change_by_half_an_hour(
+    zone: str, evening: str, cron: str, minutes: set[int], hours: Container[int]
+) -> None:
+    there, begin = zoneinfo.ZoneInfo(zone), int(berlin(evening))
+    night = {now: datetime.datetime.fromtimestamp(now, there) for now in range(begin, begin + 9 * 3600, 60)}
+    due = [now for now, shown in night.items() if shown.minute in minutes and shown.hour in hours]
+    checks = [now for now in night if due[0] <= now < due[-1]]
+    expected = {
+        now: (max(each for each in due if each <= now), min(each for each in due if each > now)) for now in checks
+    }
+    times = Schedule(cron, zone)
+    wrong = [now for now in checks if (previous_time(times, now), next_time(times, now)) != expected[now]]
+    assert not [night[now].isoformat() for now in wrong][:3]
+
+
+@pytest.mark.parametrize("time", ["30 1 * * *", "45 1 * * *"])
+def test_where_clocks_repeat_half_an_hour_a_time_of_day_comes_once(time: str) -> None:
+    begin = berlin(AUTUMN_THERE)
+    times = {previous_time(Schedule(time, LORD_HOWE), now) for now in range(int(begin), int(begin + 9 * HOUR), 60)}
+    assert len(times) == 2  # that of the day before, and one
+
+
+def test_a_time_of_day_in_the_half_hour_that_clocks_leave_out_comes_after_it() -> None:
+    assert next_time(Schedule("15 2 * * *", LORD_HOWE), berlin(SPRING_THERE)) == berlin("2027-10-03T02:30+11:00")
 
 
 def test_while_the_clocks_repeat_an_hour_nobody_looks_at_a_schedule_again_and_again() -> None:
