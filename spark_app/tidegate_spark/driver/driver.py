@@ -112,7 +112,7 @@ class Driver:
         self._queries = queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._account = RestartBudget(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
-        self._rehearsing = rehearsing_of(config, self._progress, self._ending.request)
+        self._rehearsing = rehearsing_of(config, environment.work_directory, progress, self._ending.request)
         self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
         registry, operator_metrics = metrics.build_registry(config, self._progress), SnapshotMetrics(config)
         registry.register(operator_metrics)
@@ -181,7 +181,8 @@ class Driver:
             self._snapshots.give(pinned)
         self._snapshots.start()
         self._control.service.start()
-        process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
+        starter = self._rehearsing.jvm_starter if self._rehearsing is not None else ""
+        process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead, starter)
         in_image = main.path == preflight.local_path(
             config.main
         )  # a mounted program has no neighbours, and executors do not have it
@@ -252,7 +253,7 @@ class Driver:
         self._sessions.meet(session)
         self._control.meet(session)
         if self._rehearsing is not None:
-            sink_suppression.let_files_go(session)
+            self._rehearsing.meet(session)
         connect = connector(self._config, self._environment.credentials_directory)
         setup = QuerySetup(self._config, self._environment, self._progress, self._storage)
         setup.prepare(self._queries, session, connect)

@@ -19,7 +19,9 @@ from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadSt
 log = logging.getLogger("tidegate")
 
 
-def launch(conf: SparkConf, directory: str, changing: frozenset[str], ahead: HeadStart | None = None) -> Any:
+def launch(
+    conf: SparkConf, directory: str, changing: frozenset[str], ahead: HeadStart | None = None, starter: str = ""
+) -> Any:
     """Start the JVM, or take the one that was started ahead; return PySpark's gateway to it.
 
     Args:
@@ -27,11 +29,14 @@ def launch(conf: SparkConf, directory: str, changing: frozenset[str], ahead: Hea
         directory: where its command is kept.
         changing: settings that differ between processes, and on which the command does not depend.
         ahead: the one that was started ahead.
+        starter: the program that starts one in place of ``spark-submit``; empty: none.
 
     Raises:
         PySparkRuntimeError: it ended at once.
         OSError: there is nothing to start.
     """
+    if starter:
+        return _start(conf, executable=starter)
     settings = {key: value for key, value in conf.getAll() if key not in changing}
     digest = digest_of(Path(_find_spark_home()), settings, os.environ)
     gateway = _attach(ahead, digest) if ahead is not None else None

@@ -45,6 +45,8 @@ class Process:
     """Called when the JVM runs and no executor is asked for yet."""
     ahead: HeadStart | None = None
     """The JVM that was started ahead."""
+    starter: str = ""
+    """The program that starts a JVM in place of ``spark-submit``; empty: none."""
 
 
 RESOLVED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
@@ -98,7 +100,8 @@ def prepare_context(  # noqa: PLR0913 - those beyond are by name
     hidden = script.keys() - without_secrets(script).keys()
     if gateway is None:
         conf = SparkConf().setAll([(key, value) for key, value in settings.items() if key not in hidden])
-        gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
+        directory, changing = environment.work_directory, sparkconf.OF_ONE_PROCESS
+        gateway = launching.launch(conf, directory, changing, process.ahead, process.starter)
     if (new or again) and gateway.proc is not None:  # it was started with all of them
         settings = {key: value for key, value in settings.items() if key not in RESOLVED or key in hidden}
     for key in sorted(hidden.intersection(OF_THE_COMMAND)):

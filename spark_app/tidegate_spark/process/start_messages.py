@@ -6,6 +6,11 @@ STOPPED_WHILE_STARTING = "Stopped while starting."
 NOTHING_RAN = "Stopped; no query was running."
 FEWER_EXECUTORS = "There are fewer executors wanted."
 REHEARSAL_OVER = "The time for the rehearsal is over."
+NO_SPARK_IN_CHILDREN = (
+    "Tidegate: no child process starts Spark in a rehearsal, because what it writes would be real. TIDEGATE_REHEARSAL "
+    "is 1 in a rehearsal: leave the child out there."
+)
+CHILD_REFUSED = "a child process of the script was refused Spark, because what it writes would be real"
 STOPPED_BEFORE_QUERIES = "Stopped before a query was started."
 CONFIGURATION_MISSING = (
     "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
@@ -14,6 +19,10 @@ CONFIGURATION_MISSING = (
 
 def could_not_start(why: object) -> str:
     return f"The driver could not start: {why}"
+
+
+def perhaps_for_child(message: str) -> str:
+    return f"{message.rstrip('.')}; {CHILD_REFUSED}. Leave the child out where TIDEGATE_REHEARSAL is 1."
 
 
 def finished_after(batches: str) -> str:

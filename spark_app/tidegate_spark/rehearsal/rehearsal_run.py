@@ -8,6 +8,10 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.find_spark_home import _find_spark_home
 
 from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
@@ -16,6 +20,8 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import foreign_text
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
+from tidegate_spark.rehearsal import sink_suppression
+from tidegate_spark.rehearsal.child_refusal import ChildRefusal
 
 log = logging.getLogger("tidegate")
 
@@ -52,14 +58,25 @@ _AT_THE_START = {
     **dict.fromkeys(DEPENDENCY_REASONS, (INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)),
 }
 """Ends that say the same whatever was done before."""
+_PERHAPS_FOR_A_CHILD = frozenset({Reason.APPLICATION_FAILED, Reason.NO_INPUT, Reason.DEADLINE_EXCEEDED})
+"""What comes of a version whose child process was refused Spark may come of that."""
 
 
 class Rehearsing:
     """Looks on, and ends the process when there is a result or no more time for one."""
 
-    def __init__(self, rehearsal: Rehearsal, progress: Progress, request_end: Callable[[Outcome], None]) -> None:
+    def __init__(
+        self,
+        rehearsal: Rehearsal,
+        progress: Progress,
+        request_end: Callable[[Outcome], None],
+        children: ChildRefusal,
+    ) -> None:
         """Prepare; ``request_end`` ends the process, unless it is ending already."""
         self._wanted, self._progress, self._request_end = rehearsal, progress, request_end
+        self._children = children
+        self.jvm_starter = ""
+        """The program that starts Spark's JVM, once it has begun: children have another one."""
         self._enough = self._too_late = False
         self._idle = False
         """When the time was over, all queries ran and had nothing to read."""
@@ -67,12 +84,18 @@ class Rehearsing:
         """What it waited for then."""
 
     def begin(self) -> None:
-        """Have the time counted from now on, and let the script's functions know."""
+        """Have the time counted from now on, and let the script's functions know; no child starts Spark from now on."""
         os.environ[REHEARSAL_VARIABLE] = "1"
+        self.jvm_starter = self._children.begin(os.environ)
         wanted = self._wanted
         details = (wanted.batches, wanted.timeout_seconds)
         log.info("rehearsal: %d batches of each query, in %d s", *details, extra={"action": "rehearse"})
         threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
+
+    def meet(self, session: Any) -> None:
+        """Give Spark's first session what a rehearsal has."""
+        sink_suppression.let_files_go(session)
+        session.sparkContext.environment.update(self._children.variables)  # of Python workers
 
     def check(self) -> None:
         """End the process if each query has committed enough: those that run, and those of the previous version."""
@@ -104,6 +127,8 @@ class Rehearsing:
         """
         committed = {query.name: query.committed for query in self._progress.report().queries}
         result, what, message = self._judge(termination, committed, jvm_exit_code)
+        if self._children.refused and what in _PERHAPS_FOR_A_CHILD:
+            result, what, message = INCONCLUSIVE, Reason.SCRIPT_UNSUPPORTED, messages.perhaps_for_child(message)
         reason, fault = termination.reason, self._fault
         if reason is Reason.STOPPED and self._too_late and fault is not None:
             reason, message = fault.reason, fault.message
@@ -142,16 +167,21 @@ class Rehearsing:
 
     def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         if self._enough:
-            return PASSED, Reason.NONE, f"{_words(committed)} without a failure{self._dropped()}{self._uncompared()}"
+            rest = f"{self._dropped()}{self._without_child()}{self._uncompared()}"
+            return PASSED, Reason.NONE, f"{_words(committed)} without a failure{rest}"
         # A script that reads what there is, and ends.
         if committed and all(committed.values()):
-            return PASSED, Reason.NONE, messages.finished_after(_words(committed)) + self._uncompared()
+            rest = f"{self._without_child()}{self._uncompared()}"
+            return PASSED, Reason.NONE, messages.finished_after(_words(committed)) + rest
         return INCONCLUSIVE, Reason.NO_INPUT, messages.finished_after(_words(committed))
 
     def _dropped(self) -> str:
         dropped = self._unstarted()
         names = ", ".join(repr(name) for name in dropped)
         return f"; {names} of the previous version was not started, and counts as dropped" if dropped else ""
+
+    def _without_child(self) -> str:
+        return f"; {messages.CHILD_REFUSED}" if self._children.refused else ""
 
     def _uncompared(self) -> str:
         notices = self._progress.report().notices
@@ -177,10 +207,13 @@ def what_failed(exception: str, message: str) -> Reason:
 
 
 def rehearsing_of(
-    config: DriverConfig, progress: Progress, request_end: Callable[[Outcome], None]
+    config: DriverConfig, work_directory: str, progress: Progress, request_end: Callable[[Outcome], None]
 ) -> Rehearsing | None:
     """Return what looks on, None if the process is the application's driver."""
-    return Rehearsing(config.rehearsal, progress, request_end) if config.rehearsal is not None else None
+    if config.rehearsal is None:
+        return None
+    children = ChildRefusal(Path(work_directory), Path(_find_spark_home()))
+    return Rehearsing(config.rehearsal, progress, request_end, children)
 
 
 def _words(committed: dict[str, int]) -> str:

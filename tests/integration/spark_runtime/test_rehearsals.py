@@ -93,6 +93,20 @@ def test_a_version_that_passes_leaves_the_old_one_and_the_storage_as_they_were(
     assert [key for key in left if key.endswith("-rehearsal/driver.log")]
 
 
+def test_a_child_process_that_asks_for_spark_writes_nothing_and_the_queries_are_rehearsed(
+    copied: DriverProcess, start_driver: StartDriver, tmp_path: Path
+) -> None:
+    written, place = tmp_path / "written", copied.config.storage
+    new = rehearse(start_driver, place, "child_beside.py", "same", OFTEN, str(written), own_jvm=True)
+    assert new.exit_code() == EXIT_OK, new.output[-3000:]
+    assert "no child process starts Spark in a rehearsal" in new.output
+    assert not written.exists()
+    end = new.termination.rehearsal
+    assert end is not None
+    assert end.result is PASSED
+    assert "a child process of the script was refused Spark" in new.termination.message
+
+
 def test_what_a_killed_one_leaves_goes_with_the_copy(
     copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:

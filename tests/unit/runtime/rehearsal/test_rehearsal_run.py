@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -10,6 +12,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Commit, Progress
+from tidegate_spark.rehearsal.child_refusal import ChildRefusal
 from tidegate_spark.rehearsal.rehearsal_run import Rehearsing, what_failed
 from tidegate_testing.driver_process import driver_config
 
@@ -23,7 +26,10 @@ class Run:
     def __init__(self, *queries: str, before: tuple[str, ...] = ()) -> None:
         self.progress = Progress(driver_config("orders", "local:///main.py", PLACE))
         self.asked: list[Outcome] = []
-        self.rehearsing = Rehearsing(Rehearsal(3, 60, before), self.progress, self.asked.append)
+        self.children = SimpleNamespace(refused=False, begin=lambda variables: "")
+        self.rehearsing = Rehearsing(
+            Rehearsal(3, 60, before), self.progress, self.asked.append, cast(ChildRefusal, self.children)
+        )
         self.progress.enter(DriverState.RUNNING)
         for query in queries:
             self.progress.query_started(query, 6)
@@ -252,3 +258,28 @@ def test_a_rehearsal_says_of_which_query_the_state_was_not_compared() -> None:
     assert reported.rehearsal.result is RehearsalResult.PASSED
     assert "without a failure. Query 'a' runs, and its columns are not compared: no class" in reported.message
     assert "other names" not in reported.message
+
+
+@pytest.mark.parametrize("reason", [Reason.APPLICATION_FAILED, Reason.COMPLETED])
+def test_a_script_whose_child_was_refused_spark_shows_nothing_by_a_failure_or_without_a_batch(reason: Reason) -> None:
+    run = Run()
+    run.children.refused = True
+    termination = run.reported(reason, "Command '['spark-submit', 'job.py']' returned non-zero exit status 1.")
+    assert termination.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.SCRIPT_UNSUPPORTED, {})
+    assert "a child process of the script was refused Spark" in termination.message
+
+
+def test_state_that_a_version_cannot_read_is_its_failure_whatever_its_children_are_refused() -> None:
+    run = Run("a")
+    run.children.refused = True
+    assert run.end(Reason.STATE_SCHEMA).result is RehearsalResult.FAILED
+
+
+def test_queries_that_work_have_passed_and_the_message_says_that_a_child_was_refused_spark() -> None:
+    run = Run("a")
+    run.commit("a", 3)
+    run.children.refused = True
+    run.rehearsing.check()
+    termination = run.reported(Reason.COMPLETED)
+    assert termination.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
+    assert "a child process of the script was refused Spark" in termination.message

@@ -253,11 +253,11 @@ AREA = Area(
         Entry(
             Reason.SCRIPT_UNSUPPORTED,
             Fault.VERSION,
-            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE, Place.REHEARSAL),
             (
                 "The script uses a way to Spark that does not run here: Spark Connect, DStreams, another session "
                 "after spark.stop(), or queries in a child process (spark-submit, python, multiprocessing) while its "
-                "own process has none. The message says which."
+                "own process has none. In a rehearsal, any Spark in a child process. The message says which."
             ),
             remedy=(
                 "Change the script as the message says; then set spec.application.image to the changed image, or "
