@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import dataclasses
 import os
 import sys
@@ -17,6 +16,7 @@ from tidegate_spark.jvm import jvm_prestart
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.at_exit import at_exit_of_this_process
 from tidegate_spark.process.environment import Environment, expanded, inherited_variables
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values, values_of_launch
@@ -40,7 +40,7 @@ def start(stops: StopLine) -> NoReturn:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
     log_to_stderr(os.environ)
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
-    atexit.register(output.content)
+    at_exit_of_this_process(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""), os.environ.get(REST_FILE_VARIABLE, REST_FILE))
     # Before any variable of ours is added.
     config = dataclasses.replace(config, args=expanded(config.args, os.environ))
@@ -63,7 +63,7 @@ def _start_jvm(config: DriverConfig, environment: Environment, name: str, secret
         secrets.add(*(mounted.secrets if mounted else ()))
     ahead = jvm_prestart.begin(config, environment, name, os.environ)
     if ahead is not None:
-        atexit.register(ahead.end)
+        at_exit_of_this_process(ahead.end)
     return ahead
 
 

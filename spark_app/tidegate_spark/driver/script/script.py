@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.preflight import Main, folders_of
-from tidegate_spark.driver.script.script_end import flush_output
+from tidegate_spark.driver.script.script_end import end_child
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.stderr_tail import StderrTail
 from tidegate_spark.monitoring.watch import COMPLETED
@@ -146,14 +146,11 @@ def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
         code = error.code if isinstance(error, SystemExit) else 1
         if not isinstance(error, SystemExit):
             traceback.print_exc()
-        _end_child(code if isinstance(code, int) else int(code is not None))
+        if code is not None and not isinstance(code, int):
+            sys.stderr.write(f"{code}\n")
+        end_child(code if isinstance(code, int) else int(code is not None))
     if os.getpid() != own:
-        _end_child(0)
-
-
-def _end_child(code: int) -> None:
-    flush_output()
-    os._exit(code)
+        end_child(0)
 
 
 def _run(main: Main, arguments: Sequence[str]) -> None:

@@ -94,6 +94,14 @@ def query_of_this_batch() -> str | None:
     return ""
 
 
+def end_child(code: int) -> NoReturn:
+    """End a forked child as the interpreter would: its threads are waited for, and ``atexit`` is called."""
+    _call("threading", "_shutdown")
+    _call("atexit", "_run_exitfuncs")
+    flush_output()
+    end_process(code)
+
+
 class ExitCalls:
     """What the script, and the libraries that it imports, register with ``atexit``; those of our own stay there."""
 
@@ -117,8 +125,13 @@ class ExitCalls:
             unregister(function)
 
         def leave_to_interpreter() -> None:
-            self._calls.clear()
+            # A child has what its parent registered, and calls it if it ends as an interpreter does.
             atexit.register, atexit.unregister = register, unregister
+            for function, args, kwargs in self._calls:
+                register(function, *args, **kwargs)
+            self._calls.clear()
+            for each in self._finalizers_of_others:
+                each.atexit = False
 
         atexit.register, atexit.unregister = register_here, unregister_here
         os.register_at_fork(after_in_child=leave_to_interpreter)

@@ -230,3 +230,59 @@ def test_what_the_runtime_logs_in_the_scripts_thread_is_none_of_its_last_words(t
     )
     said = "ApplicationFailed The application called sys.exit(2). Its last words on standard error: no such topic"
     assert run(f"path={str(file)!r}", tmp_path) == [said]
+
+
+CHILDREN = """
+import atexit, multiprocessing, os, sys, threading, time, weakref
+
+class Thing:
+    pass
+
+parent, thing = os.getpid(), Thing()
+
+def whose():
+    return "parent" if os.getpid() == parent else "child"
+
+def show(text):
+    os.write(1, f"{text} in {whose()}\\n".encode())
+
+atexit.register(show, "of the parent")
+weakref.finalize(thing, show, "the parent's object")
+child = os.fork()
+if child == 0:
+    atexit.register(show, "of the child")
+    threading.Thread(target=lambda: (time.sleep(0.2), show("a thread"))).start()
+    END
+show(f"ended with {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
+worker = multiprocessing.get_context("fork").Process(target=atexit.register, args=(show, "of a worker"))
+worker.start()
+worker.join()
+show(f"a worker ended with {worker.exitcode}")
+"""
+AS_DRIVER = """
+import sys
+from tidegate_spark.driver.preflight import Main
+from tidegate_spark.driver.script.script import run_script
+from tidegate_spark.driver.script.script_end import ExitCalls, end_process
+from tidegate_spark.process.at_exit import at_exit_of_this_process
+
+at_exit_of_this_process(lambda: print("the driver's own", flush=True))
+calls = ExitCalls()
+calls.install()
+run_script(Main({main!r}), [])
+calls.call()
+end_process(0)
+"""
+
+
+@pytest.mark.parametrize("end", ["sys.exit(5)", "sys.exit('why')", "raise ValueError", "os._exit(4)"])
+def test_a_forked_child_ends_as_under_python(tmp_path: Path, end: str) -> None:
+    main = tmp_path / "script.py"
+    main.write_text(CHILDREN.replace("END", end))
+
+    def shown(*arguments: str) -> list[str]:
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120)
+        # Parent and child write at once only where neither waits for the other.
+        return done.stdout.splitlines()
+
+    assert shown("-c", AS_DRIVER.format(main=str(main))) == shown(str(main))
