@@ -1,8 +1,13 @@
 """``python3 -m tidegate_spark``: the driver's entry point. Does I/O.
 
 Any failure to start (no PySpark, an old Python, a broken package, no configuration) becomes the termination message. So
-this module imports the standard library only, and the rest inside the guard.
+this module imports the standard library only, and the rest inside the guard. Its first act is to hold a stop.
 """
+
+# ruff: noqa: E402 - a stop is held before anything else is imported
+from tidegate_spark.process.held_signals import hold_stops
+
+hold_stops()
 
 import contextlib
 import os

@@ -14,15 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from tidegate_spark.process.held_signals import FIRST, STOPS
+
 STOP = b"s"
 KILLED = 128
 """A process that a signal ended has this plus its number as exit code, as in a shell."""
-_FIRST = 1
 _STOPS = frozenset({signal.SIGTERM})
 _FOR_SCRIPT = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
 """What programs take to read a file again, or to write a dump. A terminal sends the first one to both processes."""
-_STOPS_OF_A_CONTAINER = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
-"""An image may name another signal (STOPSIGNAL). In a terminal, the driver gets an interrupt by itself."""
 
 
 class StopLine:
@@ -58,20 +57,22 @@ def go_on_in_child() -> StopLine:
 
     To be called while there is one thread: the child has only a copy of the one that calls.
     """
-    is_first = os.getpid() == _FIRST
-    stops = _STOPS_OF_A_CONTAINER if is_first else _STOPS
+    is_first = os.getpid() == FIRST
+    # In a terminal, the driver gets an interrupt by itself.
+    stops = STOPS if is_first else _STOPS
     for_script = _FOR_SCRIPT if is_first else _FOR_SCRIPT - {signal.SIGHUP}
     # Whoever started us may have it ignored; then nobody would tell us of the child's end.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_STOPS_OF_A_CONTAINER, *for_script, signal.SIGCHLD})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, *for_script, signal.SIGCHLD})
     reader, writer = os.pipe()
     child = os.fork()
     if child != 0:
         os.close(reader)
         _pass_on(child, writer, stops, for_script)
     os.close(writer)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    # A first process has held them since its first line; before that, nothing was blocked.
+    signal.pthread_sigmask(signal.SIG_SETMASK, before - STOPS if is_first else before)
     return StopLine(reader)
 
 
@@ -80,7 +81,7 @@ def _pass_on(
 ) -> NoReturn:
     os.set_blocking(writer, False)
     while True:
-        received = signal.Signals(signal.sigwait({*_STOPS_OF_A_CONTAINER, *for_script, signal.SIGCHLD}))
+        received = signal.Signals(signal.sigwait({*STOPS, *for_script, signal.SIGCHLD}))
         if received in stops:
             _tell(child, writer)
         elif received in for_script and _is_caught(child, received):

@@ -176,3 +176,51 @@ def test_an_end_that_has_a_reason_of_its_own_names_no_class_beside_it() -> None:
     assert (replaced["reason"], replaced["exception"]) == ("ConfigurationChanged", "")
     other = json.loads(startup_termination(ModuleNotFoundError("No module named 'pyspark'"), "{}"))
     assert (other["reason"], other["exception"]) == ("ApplicationFailed", "ModuleNotFoundError")
+
+
+STOPPED_WHILE_IMPORTING = """
+import os, runpy, signal, sys
+process, os.getpid = os.getpid(), lambda: 1
+
+class Stop:
+    def find_spec(name, path=None, target=None):
+        if name == "tidegate_spark.contract.secret_shapes":
+            os.kill(process, signal.SIGTERM)
+
+sys.meta_path.insert(0, Stop)
+runpy.run_module("tidegate_spark", run_name="__main__")
+"""
+
+
+def test_a_stop_that_comes_while_the_first_process_imports_its_modules_is_kept(tmp_path: Path) -> None:
+    """Here the system would end the process by it; in a container it drops the signal."""
+    log = tmp_path / "termination"
+    environment = {"PYTHONPATH": SOURCES, "PYTHONHASHSEED": "0", "TIDEGATE_TERMINATION_LOG": str(log)}
+    done = subprocess.run(
+        [*BARE_PYTHON, "-c", STOPPED_WHILE_IMPORTING], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode >= 0, done.stderr
+    assert "TIDEGATE_CONFIG is not set" in log.read_text()
+
+
+HELD = """
+import os, signal
+from tidegate_spark.process import held_signals
+held_signals.FIRST = os.getpid()
+held_signals.hold_stops()
+os.kill(os.getpid(), signal.SIGTERM)
+from tidegate_spark.driver.first_process import go_on_in_child
+line = go_on_in_child()
+import threading
+asked = threading.Event()
+line.listen(asked.set)
+print(asked.wait(60), signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)
+os._exit(7)
+"""
+
+
+def test_a_stop_that_was_held_reaches_the_driver_and_nothing_is_blocked_there() -> None:
+    done = subprocess.run(
+        [*BARE_PYTHON, "-c", HELD], env={"PYTHONPATH": SOURCES}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("True set()\n", 7), done.stderr
