@@ -176,7 +176,7 @@ class Ending:
 
         def read() -> None:
             for entry in self._queries.entries():
-                batch = last_commit(entry.query) if entry.query is not None else None
+                batch = last_commit(entry.query) if entry.query is not None else entry.ended_at
                 if batch is not None:
                     self._progress.query_ended(entry.name, batch)
                 known.append(batch is not None)

@@ -21,10 +21,12 @@ from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.entries import Entry, failure_of, has_unwound, is_active
 from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.stopping import last_commit
 
 INTERVAL_SECONDS = 1.0
 WORK_INTERVAL_SECONDS = 5.0
 """Between two looks at what executors did; they cost three calls to the JVM for each executor."""
+RELEASE_INTERVAL_SECONDS = 5.0
 FAILED_QUERY_SECONDS = 15.0
 """What a script gets to start a failed query again; afterwards the driver ends with that failure."""
 
@@ -134,6 +136,8 @@ class Watch:
     def start(self) -> None:
         """Begin to look."""
         threading.Thread(target=self._run, name="watch", daemon=True).start()
+        # Apart, because it asks the storage, which may be away.
+        threading.Thread(target=self._release, name="ended-queries", daemon=True).start()
 
     def want_executors(self, number: int) -> None:
         """Set the number of executors soon; returns at once."""
@@ -157,6 +161,12 @@ class Watch:
                 if isinstance(error, AttributeError) and self._context._jsc is not None:
                     raise
                 log.debug("watch: %s", error)
+
+    def _release(self) -> None:
+        while jvm_exit_code() is None:
+            with contextlib.suppress(Py4JError, OSError, AttributeError):  # of a context that is being stopped
+                self._queries.release_ended(last_commit)
+            time.sleep(RELEASE_INTERVAL_SECONDS)
 
     def _check(self) -> None:
         self._check_queries()

@@ -25,12 +25,20 @@ class Entry:
     site: str
     named: bool
     query: StreamingQuery | None = None
+    """None while it is started, and once nothing of its latest run is kept in the JVM."""
     plan: Plan | None = None
     """What an unnamed query does; a named one goes by its name."""
     location: str = field(default="", repr=False)
     """The checkpointLocation that the script gave an unnamed query; it may hold a secret."""
     directory: str = ""
     """The name of its checkpoint's directory in the lineage."""
+    ended_at: int | None = None
+    """The newest batch that its latest run committed (-1: none), if that has ended well and is kept no more."""
+
+    @property
+    def was_started(self) -> bool:
+        """Whether there was a run of it, be it ended."""
+        return self.query is not None or self.ended_at is not None
 
 
 def entry_of(
@@ -92,7 +100,7 @@ def _is_one_place(before: Entry, wanted: Entry) -> bool:
 
 def is_active(entry: Entry) -> bool:
     """Return whether a query runs, or is being started."""
-    return entry.query is None or bool(entry.query.isActive)
+    return entry.ended_at is None and (entry.query is None or bool(entry.query.isActive))
 
 
 def has_unwound(query: StreamingQuery) -> bool:

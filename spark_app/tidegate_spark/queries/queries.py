@@ -146,7 +146,7 @@ class Queries(QueryHooks):
     def entries(self) -> list[Entry]:
         """Return all queries that were started, ended ones too, each with its latest run."""
         with self._lock:
-            return [entry for entry in self._entries.values() if entry.query is not None]
+            return [entry for entry in self._entries.values() if entry.was_started]
 
     def not_ended_well(self) -> list[Entry]:
         """Return the queries of which it is not known that their latest run ended well: they run, or have failed."""
@@ -159,6 +159,27 @@ class Queries(QueryHooks):
         if entry.query is not None:
             with self._lock:
                 self._ended_well[entry.name] = entry.query
+
+    def release_ended(self, last_commit: Callable[[StreamingQuery], int | None]) -> None:
+        """Keep nothing in the JVM of runs that ended well; asks the JVM, and the storage.
+
+        A query that Python knows stays there with its plans and logs. A script may start another one each minute.
+
+        Args:
+            last_commit: returns a run's newest committed batch, None if it cannot be read now: then it is kept.
+        """
+        with self._lock:
+            ended = dict(self._ended_well)
+        for name, query in ended.items():
+            batch = last_commit(query)
+            if batch is None:
+                continue
+            with self._lock:
+                entry = self._entries.get(name)
+                if entry is not None and entry.query is query:
+                    self._entries[name] = dataclasses.replace(entry, query=None, ended_at=batch)
+                if self._ended_well.get(name) is query:
+                    del self._ended_well[name]
 
     def active(self) -> list[Entry]:
         """Return the queries that run now; asks the JVM."""

@@ -48,7 +48,8 @@ class EndedQuery:
 class FakeQueries:
     """Queries none of which is active any more."""
 
-    ended: Sequence[EndedQuery]
+    ended: Sequence[EndedQuery | int]
+    """A number: the last batch of a run of which nothing is kept."""
     starting: bool = False
 
     def close(self) -> None:
@@ -58,10 +59,15 @@ class FakeQueries:
         return []
 
     def entries(self) -> list[Entry]:
-        return [Entry(f"q{i}", "s.py:1", True, cast(StreamingQuery, each)) for i, each in enumerate(self.ended)]
+        return [
+            Entry(f"q{i}", "s.py:1", True, ended_at=each)
+            if isinstance(each, int)
+            else Entry(f"q{i}", "s.py:1", True, cast(StreamingQuery, each))
+            for i, each in enumerate(self.ended)
+        ]
 
 
-def committed(folder: Path, *ended: EndedQuery, began_after: int | None = -1) -> int:
+def committed(folder: Path, *ended: EndedQuery | int, began_after: int | None = -1) -> int:
     """Return what the last words say of an application that fails, whose listener has told of nothing."""
     config = driver_config("app", "local:///main.py", Storage("s3://here/apps/app"))
     progress = Progress(config)
@@ -84,6 +90,12 @@ def committed(folder: Path, *ended: EndedQuery, began_after: int | None = -1) ->
 
 def test_a_batch_that_spark_had_not_told_of_yet_is_counted(tmp_path: Path) -> None:
     assert committed(tmp_path, EndedQuery(7), began_after=5) == 2
+
+
+def test_a_run_of_which_nothing_is_kept_is_counted_by_its_last_batch(tmp_path: Path) -> None:
+    assert committed(tmp_path, 7, EndedQuery(6), began_after=5) == 3
+    assert committed(tmp_path, -1) == 0
+    assert committed(tmp_path, -1, EndedQuery(None)) == -1
 
 
 def test_nothing_is_said_to_be_committed_only_if_every_log_says_so(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.driver import Driver
 from tidegate_spark.monitoring import watch
 from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.queries.entries import Entry
 
 EXITED = Outcome(Reason.APPLICATION_FAILED, "The application called sys.exit(1).", "SystemExit")
 EXITED_AT_ONCE = Outcome(Reason.APPLICATION_FAILED, "The application called os._exit(1).", "SystemExit")
@@ -24,7 +26,7 @@ def both(failure: Outcome, outcome: Outcome) -> Outcome:
 def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
     monkeypatch.setattr(watch, "outcome_of", lambda entry: end)
     monkeypatch.setattr(watch, "has_unwound", lambda query: True)
-    ended = SimpleNamespace(query=SimpleNamespace(isActive=False))
+    ended = Entry("orders", "main.py:1", named=True, query=cast(StreamingQuery, SimpleNamespace(isActive=False)))
     return SimpleNamespace(not_ended_well=lambda: [ended], note_ended_well=lambda entry: None)
 
 

@@ -1,5 +1,7 @@
 """What the watch asks of queries each second, of which a script may start thousands; Spark is a stand-in. No JVM."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,6 +63,42 @@ def test_about_a_query_that_has_ended_well_nobody_asks_again() -> None:
         assert [entry.name for entry in queries.active()] == ["now"]
     assert sum(run.asked for run in ended) == asked
     assert len(queries.entries()) == 1001
+
+
+def test_of_runs_that_ended_well_nothing_is_kept_but_their_last_batch() -> None:
+    runs = [Run(f"day-{number}") for number in range(100)]
+    queries = started(*runs)
+    known = [weakref.ref(run) for run in runs]
+    del runs
+    assert first_failure(queries) is None
+    queries.release_ended(lambda run: 7)
+    gc.collect()
+    assert [run() for run in known] == [None] * 100
+    assert {(entry.query, entry.ended_at) for entry in queries.entries()} == {(None, 7)}
+    assert (queries.active(), queries.not_ended_well(), first_failure(queries)) == ([], [], None)
+    assert len(queries.entries()) == 100
+
+
+def test_a_run_is_kept_while_it_runs_and_until_its_last_batch_can_be_read() -> None:
+    queries = started(Run("ended"), Run("now", active=True))
+    assert first_failure(queries) is None
+    queries.release_ended(lambda run: None)
+    assert [(entry.name, entry.query is not None) for entry in queries.entries()] == [("ended", True), ("now", True)]
+    queries.release_ended(lambda run: -1)
+    assert [(entry.name, entry.query is not None) for entry in queries.entries()] == [("ended", False), ("now", True)]
+
+
+def test_a_run_that_began_while_the_one_before_was_released_stays() -> None:
+    queries = started(Run("counts"))
+    run: Any = Run("counts", active=True)
+    assert first_failure(queries) is None
+
+    def restarted(ended: object) -> int:
+        again(queries, run)
+        return 7
+
+    queries.release_ended(restarted)
+    assert [entry.query for entry in queries.active()] == [run]
 
 
 def test_a_query_that_fails_when_it_is_started_again_is_found_though_it_ended_well_before() -> None:
