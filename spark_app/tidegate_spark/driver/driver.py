@@ -233,14 +233,14 @@ class Driver:
         config, environment = self._config, self._environment
         files = Files(paths, beside)
         start = SparkStart(config, environment, self._progress, process, files=files, ending=self._ending)
-        start.keep_secret = self._output.secrets.add
+        start.keep_secret, self._path = self._output.secrets.add, start.path
         Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:
             sink_suppression.mute()
 
         def before_query(session: SparkSession) -> None:
             self._sessions.meet(session)
-            start.hold_path(session)
+            start.path.hold(session)
 
         self._queries.before_session = before_query
         self._queries.install()
@@ -277,6 +277,7 @@ class Driver:
         clearing = Clearing(self._config.lineage, connect, fence.is_held, self._ending.requested)
 
         def check() -> None:
+            self._path.hold_context()
             epochs.check(self._queries.active())
             self._progress.failures = self._account.check(self._progress.commits > 0)
             stalls.check()

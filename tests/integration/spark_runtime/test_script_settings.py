@@ -98,7 +98,8 @@ def test_an_executor_reaches_the_storage_whatever_the_script_says_of_s3a_before_
     assert report is not None
     said = {each.message.partition(" ")[0]: each.message for each in report.notices if "is not used" in each.message}
     own = f"fs.s3a.bucket.{place.bucket}"
-    assert said.keys() == {"fs.s3a.impl", f"{own}.acl.default"}
+    path = ("acl.default", "proxy.host", "proxy.port", "endpoint")
+    assert said.keys() == {"fs.s3a.impl", *(f"{own}.{name}" for name in path)}
     assert "set it in spec.sparkConf" in said["fs.s3a.impl"]
 
 

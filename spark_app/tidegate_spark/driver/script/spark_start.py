@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
-
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.ending import Ending
@@ -18,6 +16,7 @@ from tidegate_spark.driver.preflight import folders_of
 from tidegate_spark.driver.script import script_settings
 from tidegate_spark.driver.script.script import outcome_of
 from tidegate_spark.driver.script.script_entry import Host, ScriptRefusedError
+from tidegate_spark.driver.script.storage_path import StoragePath
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.jvm import last_script
 from tidegate_spark.jvm import session as spark_session
@@ -28,7 +27,6 @@ from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import values_of_launch
-from tidegate_spark.process.spark import s3a_settings
 from tidegate_spark.queries.queries import DriverStoppingError
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import FaultError
@@ -82,8 +80,7 @@ class SparkStart:
         self._before = dict(os.environ)
         self._process_id = os.getpid()
         self._asked = Asked()
-        self._path: Any = None
-        """The JVM's settings of S3A, as they are to be for the application's own bucket."""
+        self.path = StoragePath(config.storage, progress)
 
     def host(self, meet_session: Callable[[SparkSession], None]) -> Host:
         """Return what the driver does about a script that asks for Spark.
@@ -157,60 +154,10 @@ class SparkStart:
         """Give the context what the spec has for it."""
         # The next process of the pod can have its JVM started so. Not before: this one came up.
         last_script.keep(self._environment.work_directory, self._asked)
-        self._path = self._reach_storage(context)
+        self.path.reach(context)
         spark_session.add_python_files(context, self._files.python, self._environment.work_directory)
         if self._files.beside:
             spark_session.find_beside(context, folders_of(self._files.beside))
-
-    def _reach_storage(self, context: SparkContext) -> Any:
-        """Have the connection to the application's own storage made before the script can say anything about it.
-
-        Hadoop keeps one for each bucket, as it was made first. Returns the settings that it was made with.
-        """
-        hadoop: Any = context._jsc.hadoopConfiguration()
-        jvm: Any = context._jvm
-        for key, value in s3a_settings.rest_of_path(self._config.storage, hadoop.get).items():
-            hadoop.set(key, value)
-        # Whatever is wrong with it, the first query says in its own words.
-        with contextlib.suppress(Py4JError):
-            jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(self._config.storage.hadoop_uri), hadoop)
-        return hadoop.getPropsWithPrefix(s3a_settings.S3A)
-
-    def hold_path(self, session: SparkSession) -> None:
-        """Have the path to the application's own storage as it was, before a query starts; asks the JVM."""
-        start = s3a_settings.own_start(self._config.storage)
-        hadoop: Any = session._jsc.hadoopConfiguration()
-        # One answer tells whether there is anything to do: the path has dozens of settings.
-        if not hadoop.getPropsWithPrefix(s3a_settings.S3A).equals(self._path):
-            self._hold(hadoop)
-            self._path = hadoop.getPropsWithPrefix(s3a_settings.S3A)
-        of_session: Any = session._jsparkSession.sessionState().conf().settings()
-        names = of_session.keySet().toString()
-        if start in names or s3a_settings.IMPLEMENTATION in names:
-            for key in [str(key) for key in of_session.keySet().toArray()]:
-                # Under Spark's name it is the context's, which is right: every session has all of these.
-                if key.startswith(s3a_settings.S3A) and (why := self._why_not(key, str(of_session.get(key)))):
-                    session.conf.unset(key)
-                    self._put_right(key, why)
-
-    def _hold(self, hadoop: Any) -> None:
-        was, now = dict(self._path), dict(hadoop.getPropsWithPrefix(s3a_settings.S3A))
-        for name in sorted(was.keys() | now.keys()):
-            key = f"{s3a_settings.S3A}{name}"
-            if was.get(name) != now.get(name) and (why := self._why_not(key, now.get(name, ""))):
-                # As it was, or not set at all.
-                hadoop.set(key, was[name]) if name in was else hadoop.unset(key)
-                self._put_right(key, why)
-
-    def _why_not(self, key: str, value: str) -> str:
-        """Return why a setting of S3A that the script made late cannot stay; empty: it can."""
-        if s3a_settings.is_of_own_path(key, self._config.storage):
-            return messages.STORAGE_IS_THE_SPECS
-        return messages.ONE_CLASS_FOR_ALL_BUCKETS if s3a_settings.is_another_implementation(key, value) else ""
-
-    def _put_right(self, name: str, why: str) -> None:
-        message = messages.setting_ignored(name, "the script", why)
-        self._progress.notice(Reason.CONFIGURATION_IGNORED, message)
 
     @contextlib.contextmanager
     def _own_credentials(self) -> Iterator[None]:
