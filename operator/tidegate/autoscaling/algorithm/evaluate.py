@@ -87,7 +87,7 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
 def need(settings: Settings, measured: Measured, past: Past) -> float | None:
     """Return how many executors are needed, in fractions; None if nobody can know."""
     if measured.arriving <= 0 and measured.backlog <= 0:
-        return 0.0
+        return None if measured.uncounted else 0.0
     if measured.rate < _NO_RATE:
         return None
     rate = usable_rate(past.large, measured)
@@ -157,7 +157,7 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
 
 def _why_nothing_is_known(settings: Settings, situation: Situation) -> Reason:
     if situation.measured is not None:
-        return Reason.RATE_UNKNOWN
+        return Reason.ROWS_UNKNOWN if situation.measured.uncounted else Reason.RATE_UNKNOWN
     short = situation.lasting_shortage
     if short is None:
         return Reason.MEASURING

@@ -33,6 +33,9 @@ HUNG = 0.5
 """Share of what the batch before did in a second below which one is taken to have hung."""
 FULL = 0.95
 """Share of the time in batches from which on a query runs one after the other."""
+UNCOUNTED = 0.1
+"""Share of their time in which executors work from which on a query without any rows is one whose source does not
+report them. Batches without input, as for timers, take less, or the application has had input before."""
 _INSTANT = 1e-3
 """Seconds between two commits, or plans, below which the driver's clock was set back: it is no time to divide by."""
 
@@ -79,6 +82,8 @@ class Measured:
     source_partitions: int = -1
     """Of all queries, -1 if one does not tell."""
     state_partitions: int = 0
+    uncounted: bool = False
+    """Executors work, and of a query that has batches the driver has never reported a row."""
 
     @property
     def capacity(self) -> float:
@@ -236,6 +241,7 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         bound = busiest.busy >= FULL and not saturated
         rate = 0.0 if bound or not busiest.working else rows / (busiest.working * last.running)
         utilization, at_once = min(1.0, busiest.busy), 0.0
+    silent = any(b.rows <= 0 and b.batches > a.batches for a, b in zip(first.queries, last.queries, strict=True))
     return Measured(
         seconds=last.at - first.at,
         batches=batches,
@@ -259,6 +265,7 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         idle_executors=last.idle_executors,
         source_partitions=-1 if min(sources) < 0 else sum(sources),
         state_partitions=sum(query.state_partitions for query in last.queries),
+        uncounted=silent and rows <= 0 and utilization >= UNCOUNTED,
     )
 
 

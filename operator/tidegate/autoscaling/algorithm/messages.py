@@ -26,6 +26,7 @@ _OBSTACLES = {
     Obstacle.CONTINUOUS: "a query has a continuous trigger, of which Spark reports no rows and no rates",
     Obstacle.REPARTITIONING: "the state is being repartitioned, which comes first",
 }
+_UNKNOWN = (Reason.RATE_UNKNOWN, Reason.ROWS_UNKNOWN)
 _UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY, Reason.CONTINUOUS_TRIGGER)
 
 
@@ -61,12 +62,19 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
             return f"{_executors(then)} would do instead of {now}; an excluded period lasts until {until}."
         case Reason.MEASURING:
             return f"The number stays at {now} until enough batches are measured."
-        case Reason.RATE_UNKNOWN:
-            return f"The number stays at {now}: the driver does not report how busy executors are."
+        case Reason.RATE_UNKNOWN | Reason.ROWS_UNKNOWN:
+            return f"The number stays at {now}: {_unknown(situation)}."
         case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY | Reason.CONTINUOUS_TRIGGER:
             return f"No decision: {_obstacle(situation.obstacle, situation.upgrade_phase)}."
         case _:
             return _limited(settings, situation, result)
+
+
+def _unknown(situation: Situation) -> str:
+    m = situation.measured
+    if m is None or not m.uncounted:
+        return "the driver does not report how busy executors are"
+    return f"executors work {m.utilization:.0%} of their time, and Spark reports no rows of the sources"
 
 
 def _obstacle(obstacle: Obstacle | None, upgrade_phase: str) -> str:
@@ -108,7 +116,7 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
 
 def _metrics(settings: Settings, situation: Situation, result: Evaluation) -> str:
     m = situation.measured
-    if m is None or result.bounds is None or result.step in (Reason.RATE_UNKNOWN, Reason.MEASURING):
+    if m is None or result.bounds is None or result.step in (*_UNKNOWN, Reason.MEASURING):
         return ""
     if not m.rate:
         return "No input arrives."
@@ -200,7 +208,7 @@ def _given_back(situation: Situation, result: Evaluation) -> str:
 
 def _ceiling(situation: Situation, result: Evaluation) -> str:
     m = situation.measured
-    if m is None or result.step in (*_UNDECIDED, Reason.RATE_UNKNOWN):
+    if m is None or result.step in (*_UNDECIDED, *_UNKNOWN):
         return ""
     of_state = state_ceiling(m, situation.cores)
     of_all = partitions_ceiling(m, situation.cores, result.past.tasks_at_once)

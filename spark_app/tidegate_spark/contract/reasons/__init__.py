@@ -303,6 +303,7 @@ class Reason(str, Enum):
     EXCLUDED_PERIOD = "ExcludedPeriod"
     MEASURING = "Measuring"
     RATE_UNKNOWN = "RateUnknown"
+    ROWS_UNKNOWN = "RowsUnknown"
     NOT_RUNNING = "NotRunning"
     UPGRADE_UNDER_WAY = "UpgradeUnderWay"
     AT_MAXIMUM = "AtMaximum"

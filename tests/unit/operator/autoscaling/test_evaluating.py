@@ -295,6 +295,12 @@ def test_of_a_driver_that_does_not_tell_enough_nothing_is_made() -> None:
     assert app.changes == []
 
 
+def test_an_application_at_work_whose_sources_report_no_rows_keeps_its_executors() -> None:
+    app = Autoscaled()
+    said = app.for_seconds(7200, measured(0.0, rate=0.0, utilization=0.8, uncounted=True))
+    assert (said.step, app.changes) == (Reason.ROWS_UNKNOWN, [])
+
+
 def test_after_a_gap_without_figures_the_interval_begins_anew() -> None:
     app = Autoscaled()
     app.for_seconds(590, measured(140.0))

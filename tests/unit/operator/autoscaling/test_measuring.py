@@ -1,5 +1,6 @@
 """What is made of the reports of a while. Pure."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -43,6 +44,26 @@ def test_of_batches_that_follow_one_another_tasks_times_still_tell_how_little_th
     assert seen.busy == 1.0
     assert seen.utilization == pytest.approx(0.1)
     assert not seen.saturated
+
+
+def without_rows(work: float, before: int = 0) -> Measured:
+    """Return what is made of batches of 8 s without a row, after a batch with some."""
+    history = History()
+    for batch in range(24):
+        begin = NOW + 10.0 * batch
+        one = dataclasses.replace(query(batch, begin, 8.0, 0), input_rows_total=before)
+        history = history.add(take_sample(report((one,), 4, work * (batch + 1)), "p", begin + 10.0))
+    return measure_of(history)
+
+
+def test_work_without_any_row_is_a_source_that_reports_none() -> None:
+    assert without_rows(work=30.0).uncounted
+
+
+def test_without_input_batches_take_little_or_there_was_some_before() -> None:
+    assert not without_rows(work=1.0).uncounted
+    assert not without_rows(work=30.0, before=1000).uncounted
+    assert not measure_of(history_of()).uncounted
 
 
 def test_rows_that_are_left_at_the_sources_have_arrived() -> None:

@@ -65,6 +65,12 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     assert "only 3 of the 4 that are wanted run" in say(measures=measured(700.0, executors=3))
 
 
+def test_sources_that_report_no_rows_are_told_with_the_work_that_there_is() -> None:
+    assert say(measures=measured(0.0, rate=0.0, utilization=0.8, uncounted=True)) == (
+        "The number stays at 4: executors work 80% of their time, and Spark reports no rows of the sources."
+    )
+
+
 def test_batches_that_are_limited_are_told_with_what_waits() -> None:
     throttled = measured(700.0, throttled=True, lag_rows=12_000, busy=0.62, backlog=12_000.0)
     assert "input waits (12,000 rows) while batches take 62% of the time" in say(measures=throttled)

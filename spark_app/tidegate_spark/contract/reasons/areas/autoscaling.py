@@ -92,6 +92,21 @@ AREA = Area(
             ),
         ),
         Entry(
+            Reason.ROWS_UNKNOWN,
+            Fault.NONE,
+            (Place.AUTOSCALING,),
+            (
+                "Executors work, and Spark reports no rows of a query's sources since the driver started, as of some "
+                "connectors. Without them nobody knows what arrives, so the number of executors stays."
+            ),
+            remedy=(
+                "Set spec.autoscaling.mode to Off or Advise, and spec.executor.instances to what the application "
+                "needs. If the connector has a newer version that reports rows (numInputRows in Spark's progress), "
+                "use it."
+            ),
+            after="If there is no input at all, the autoscaler decides after the first rows.",
+        ),
+        Entry(
             Reason.NOT_RUNNING,
             Fault.NONE,
             (Place.AUTOSCALING,),
