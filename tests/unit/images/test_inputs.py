@@ -44,6 +44,15 @@ def test_the_same_files_elsewhere_make_the_same_image(made: Image, tmp_path_fact
     assert images.inputs(dataclasses.replace(made, root=elsewhere)) == images.inputs(made)
 
 
+def test_the_database_of_time_zones_is_asked_for_by_name() -> None:
+    """Python has none of its own: it comes with the distribution, or as a package."""
+    operator = (paths.ROOT / "images/operator/Dockerfile").read_text()
+    system = operator.partition("AS system")[2].partition("\nFROM ")[0]
+    assert "tzdata" in re.findall(r"install .*--no-install-recommends (.*) \\", system)[0].split()
+    for line in ("", "-4.1"):
+        assert re.search(r"^tzdata==", (paths.ROOT / "locks" / f"spark{line}.lock").read_text(), re.MULTILINE)
+
+
 def test_both_lines_of_spark_have_the_same_sets_of_jars_and_the_same_python_packages() -> None:
     jars = paths.ROOT / "images" / "jars"
     for name in ("s3a", "kafka"):
