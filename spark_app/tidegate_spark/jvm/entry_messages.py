@@ -16,6 +16,11 @@ IN_CHILD_PROCESS = (
     "A child process of the script asks for Spark. Ask for it in the script's own process: several queries run there "
     "at once."
 )
+NO_EXEC = (
+    "The script has another program take the place of its process (os.exec…, such as exec spark-submit), which is the "
+    "driver's: nothing of Tidegate would run any more. Name the program as spec.application.main, import and call it, "
+    "or run it in a child process (subprocess)."
+)
 STOPPED_BEFORE = (
     "The script asks for Spark after it has stopped it (spark.stop()). Tidegate runs one session in a driver process: "
     "leave the stop out, and getOrCreate() returns the session that is there."

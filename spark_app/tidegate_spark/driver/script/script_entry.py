@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -108,6 +108,7 @@ class Entry:
         self._guard_context()
         self._guard_session()
         self._guard_dstreams()
+        self._guard_process()
 
     def _refused(self, message: str) -> ScriptRefusedError:
         self._host.refuse(message)
@@ -271,6 +272,22 @@ class Entry:
         there = self._there() if not late.items() <= self._given else self._given
         for key, value in sorted(late.items() - there):
             self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
+
+    def _guard_process(self) -> None:
+        """Let no other program take the place of the driver's process; a child's is its own."""
+        own = os.getpid()
+
+        def guarded(original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+            @functools.wraps(original)
+            def replace_process(*args: Any, **kwargs: Any) -> NoReturn:
+                if os.getpid() == own:
+                    raise self._refused(messages.NO_EXEC)
+                original(*args, **kwargs)
+
+            return replace_process
+
+        # All others of their kind call these.
+        os.execv, os.execve = guarded(os.execv), guarded(os.execve)
 
     def _guard_dstreams(self) -> None:
         from pyspark.streaming import StreamingContext  # noqa: PLC0415 - made only to be refused

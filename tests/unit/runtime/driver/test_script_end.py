@@ -201,3 +201,30 @@ flush_output()
 os._exit(0)
 """)
     assert (done.stdout, done.returncode) == ("before", 0), done.stderr
+
+
+def test_no_other_program_takes_the_place_of_the_driver_and_a_child_may_become_one() -> None:
+    done = run_apart("""
+import os
+from types import SimpleNamespace
+from tidegate_spark.driver.script.script_entry import Entry
+
+refused = []
+Entry(SimpleNamespace(refuse=refused.append), None, "local").guard()
+for replace in (
+    lambda: os.execvp("spark-submit", ["spark-submit", "job.py"]),
+    lambda: os.execl("/bin/echo", "echo", "replaced"),
+    lambda: os.execle("/bin/echo", "echo", "replaced", {}),
+):
+    try:
+        replace()
+    except SystemExit as error:
+        print(type(error).__name__, flush=True)
+print(len(refused), "os.exec" in refused[0], flush=True)
+child = os.fork()
+if child == 0:
+    os.execl("/bin/echo", "echo", "a child")
+os.waitpid(child, 0)
+os._exit(0)
+""")
+    assert done.stdout.splitlines() == [*["ScriptRefusedError"] * 3, "3 True", "a child"], done.stderr

@@ -256,8 +256,9 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE, Place.REHEARSAL),
             (
                 "The script uses a way to Spark that does not run here: Spark Connect, DStreams, another session "
-                "after spark.stop(), or queries in a child process (spark-submit, python, multiprocessing) while its "
-                "own process has none. In a rehearsal, any Spark in a child process. The message says which."
+                "after spark.stop(), another program in the place of its process (os.exec), or queries in a child "
+                "process (spark-submit, python, multiprocessing) while its own process has none. In a rehearsal, any "
+                "Spark in a child process. The message says which."
             ),
             remedy=(
                 "Change the script as the message says; then set spec.application.image to the changed image, or "
