@@ -21,6 +21,8 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
 
 _RESULTS = {"True": "whole", "False": "damaged", "Unknown": "unknown"}
+_USELESS = frozenset({Reason.SNAPSHOT_DAMAGED, Reason.SNAPSHOT_GONE})
+"""Reasons for which nothing can start from a snapshot."""
 
 
 def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -75,7 +77,7 @@ def _end(
     reason = Reason.WHOLE if whole else reason_of(report, Reason.INTERNAL_ERROR)
     message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
     # A fault of ours says nothing of the snapshot.
-    status = "True" if whole else "False" if report.reason is Reason.SNAPSHOT_DAMAGED else "Unknown"
+    status = "True" if whole else "False" if report.reason in _USELESS else "Unknown"
     verification = Verification(status, reason, message, report)
     events = PublishEvent(
         Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason
@@ -92,7 +94,7 @@ def _as_found(o: SnapshotObservation, kept: SnapshotVerdict, found: Verification
             kept,
             phase=SnapshotPhase.FAILED,
             health=Health.STALLED,
-            reason=Reason.SNAPSHOT_DAMAGED,
+            reason=found.reason,
             message=found.message,
         )
     if found.status == "Unknown" or kept.phase is SnapshotPhase.READY:

@@ -212,6 +212,7 @@ class Reason(str, Enum):
     DISPOSED_MEANWHILE = "DisposedMeanwhile"
     SNAPSHOT_MISSING = "SnapshotMissing"
     SNAPSHOT_DAMAGED = "SnapshotDamaged"
+    SNAPSHOT_GONE = "SnapshotGone"
     INTERNAL_ERROR = "InternalError"
     DISPOSING = "Disposing"
     NEEDED_BY_FORK = "NeededByFork"

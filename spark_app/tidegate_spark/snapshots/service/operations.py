@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,16 +25,17 @@ from tidegate_spark.contract.snapshot_protocol import (
 )
 from tidegate_spark.process.version import VERSION
 from tidegate_spark.snapshots import catalog, collect, manifest, missing, reentry
-from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, Snapshot, State, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.lineages import lineage_mark, rehearsal_copy, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, DamagedError, Manifest
-from tidegate_spark.snapshots.repository import SnapshotRepository
+from tidegate_spark.snapshots.messages import catalog_lost
+from tidegate_spark.snapshots.repository import CatalogLostError, SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.snapshots.service import snapshot_messages as messages
-from tidegate_spark.snapshots.service.order_errors import OrderFailedError
+from tidegate_spark.snapshots.service.order_errors import OrderFailedError, SnapshotGoneError
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.snapshots.verify import verify
 
@@ -202,12 +204,14 @@ class Carrier:
 
         Raises:
             DamagedError: it is not.
+            SnapshotGoneError: it is not there any more.
             Exception: see :func:`tidegate_spark.snapshots.verify.verify`.
         """
         repository = self.connect()
         reentry.enter_published(repository, order.snapshot)
         readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=report)
-        found = verify(Origin(repository, order.snapshot), self.layout, readers)
+        with _complete_before(repository, order.snapshot):
+            found = verify(Origin(repository, order.snapshot), self.layout, readers)
         if found.problems:
             message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
             raise DamagedError(message, len(found.problems))
@@ -224,7 +228,8 @@ class Carrier:
         """
         repository = self.connect()
         reentry.enter_published(repository, order.snapshot)
-        return self.make_export(repository, order, dataclasses.replace(self.copiers, report=report))
+        with _complete_before(repository, order.snapshot):
+            return self.make_export(repository, order, dataclasses.replace(self.copiers, report=report))
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
@@ -290,6 +295,27 @@ class Carrier:
         ready = ((name, known.snapshots[name]) for name in known.ready() if name not in self.damaged)
         found = (it.created for name, it in ready if not catalog.is_an_upgrades_own(name, it))
         self.newest = max(found, default=None)
+
+
+@contextlib.contextmanager
+def _complete_before(repository: SnapshotRepository, name: str) -> Iterator[None]:
+    """Judge it where the catalog does not have a snapshot as complete that was: waiting would have no end.
+
+    Raises:
+        SnapshotGoneError: it was deleted, or nothing is left that names its files.
+        DamagedError: its manifest is there, and not all files.
+        CatalogLostError: its manifest is there, and no catalog.
+    """
+    try:
+        yield
+    except (UnknownSnapshotError, NotReadyError) as error:
+        known = repository.read()
+        going = not catalog.may_be_entered(known, name)
+        if going or repository.store.get(repository.manifest_key(name)) is None:
+            raise SnapshotGoneError(messages.gone(name, repository.store.bucket, repository.prefix)) from error
+        if not known.serial:
+            raise CatalogLostError(catalog_lost(repository.catalog_key)) from error
+        raise DamagedError(f"snapshot {name} was complete before, and is not whole any more", 1) from error
 
 
 def abandoned(known: Catalog, order: SnapshotOrder) -> Catalog:

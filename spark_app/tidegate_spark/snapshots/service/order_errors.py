@@ -14,3 +14,9 @@ class OrderFailedError(Exception):
     """What is reported of the order."""
     tries: ClassVar[int] = 1
     """Attempts in all that are worth while, if each of them fails so."""
+
+
+class SnapshotGoneError(OrderFailedError):
+    """A snapshot that was complete is not in the storage any more: no other attempt finds it."""
+
+    reason = Reason.SNAPSHOT_GONE

@@ -11,6 +11,10 @@ INCOMPLETE_CHECKPOINT = "The checkpoint is not complete."
 UNSOUND_COPIES = "The store does not copy soundly."
 
 
+def gone(name: str, bucket: str, prefix: str) -> str:
+    return f"Snapshot {name} is not in {bucket}/{prefix} any more. Use another one."
+
+
 def read_back(files: int, size: int, unread: str, unproven: int) -> str:
     """Return the text; ``unread`` is what was not interpreted, empty if all was; ``unproven`` counts files."""
     whole = f". Not interpreted: {unread}." if unread else " and are a whole checkpoint."

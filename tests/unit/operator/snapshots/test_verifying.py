@@ -140,6 +140,17 @@ def test_one_that_is_not_whole_is_told_and_is_not_ready_any_more() -> None:
     assert events == [(reason, True, "objects/1.sst is gone.") for reason in ("SnapshotNotVerified", "SnapshotDamaged")]
 
 
+def test_one_that_is_not_in_the_storage_any_more_is_not_ready_and_is_not_looked_for_again() -> None:
+    gone = report(SnapshotState.FAILED, Reason.SNAPSHOT_GONE, message="Snapshot a is not in here any more.")
+    o = observe(asked(), app=APP, verifying=ended(gone))
+    plan = decide_snapshot(o, NOW)
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (verified(plan).status, verified(plan).reason) == ("False", "SnapshotGone")
+    assert (status_of(plan).phase, ready.reason, ready.message) == (SnapshotPhase.FAILED, "SnapshotGone", gone.message)
+    assert decide_snapshot(dataclasses.replace(settled(o), verifying=None), NOW).actions == ()
+
+
 MISSING = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="objects/1.sst is gone.")
 
 

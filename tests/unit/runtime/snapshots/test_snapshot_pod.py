@@ -11,6 +11,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import (
     PROGRESS_PATH,
     AdoptOrder,
+    ExportOrder,
     QueryPin,
     ReleaseOrder,
     SnapshotOrder,
@@ -21,7 +22,9 @@ from tidegate_spark.contract.snapshot_protocol import (
     VerifyOrder,
 )
 from tidegate_spark.process.redaction import Secrets
-from tidegate_spark.snapshots.repository import CatalogContendedError
+from tidegate_spark.snapshots import collect, manifest
+from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.snapshots.repository import CatalogContendedError, SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.snapshots.service.pod import carry_out, judge_claim, word_of
 from tidegate_spark.snapshots.service.progress_server import serve
@@ -206,6 +209,72 @@ def test_one_that_is_not_says_what_and_where() -> None:
     code, report = read_back(scene)
     assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
     assert made.files[0].key in report.message
+
+
+def complete_before() -> Scene:
+    scene = Scene()
+    scene.batches(3)
+    scene.take("a")
+    return scene
+
+
+def remove(scene: Scene, *parts: str) -> None:
+    scene.store().delete([f"apps/orders/{key}" for key in scene.keys("") if any(part in key for part in parts)])
+
+
+def deleted_in_the_storage() -> Scene:
+    scene = complete_before()
+    collect.dispose(scene.repository(), "a")
+    return scene
+
+
+def purged() -> Scene:
+    scene = complete_before()
+    remove(scene, "")
+    return scene
+
+
+@pytest.mark.parametrize("scene", [Scene(), deleted_in_the_storage(), purged()], ids=["unknown", "deleted", "purged"])
+def test_reading_back_what_is_not_there_any_more_ends_and_says_so(scene: Scene) -> None:
+    """A snapshot is read back once it is complete, so nothing comes that could be waited for."""
+    code, report = read_back(scene)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_GONE)
+    assert report.message == "Snapshot a is not in here/apps/orders any more. Use another one."
+
+
+def test_reading_back_a_published_one_without_its_catalog_waits_for_a_person() -> None:
+    scene = complete_before()
+    remove(scene, "catalog.json")
+    code, report = read_back(scene)
+    assert (code, report.state, report.reason) == (EXIT_DEPENDENCY, SnapshotState.WAITING, Reason.CATALOG_LOST)
+
+
+def test_reading_back_a_published_one_that_an_older_catalog_lacks_finds_it_damaged_without_its_files() -> None:
+    scene = Scene()
+    scene.batches(1)
+    scene.take("before")
+    older = scene.store().get("apps/orders/snapshots/catalog.json")
+    assert older is not None
+    scene.batches(3)
+    made = scene.take("a")
+    scene.store().put("apps/orders/snapshots/catalog.json", older[0])
+    scene.store().delete([f"apps/orders/{made.files[0].key}"])
+    code, report = read_back(scene)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
+
+
+def test_an_export_of_what_is_not_there_any_more_ends_and_says_so() -> None:
+    def export(repository: SnapshotRepository, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
+        manifest.read(repository, order.snapshot, repository.read())
+        raise AssertionError("it is not there")
+
+    carrier = Scripted()
+    carrier.connect, carrier.make_export = purged().repository, export
+    worker = SnapshotWorker(carrier, runs=False)
+    worker.give(SnapshotOrders(export=(ExportOrder("mine-1", "a", "e1", "CSV"),)))
+    assert carry_out(worker, lambda seconds: None) == EXIT_OK
+    (report,) = worker.reports()
+    assert (report.state, report.reason) == (SnapshotState.FAILED, Reason.SNAPSHOT_GONE)
 
 
 # --- whose storage it is ---

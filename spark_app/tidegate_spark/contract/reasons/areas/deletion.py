@@ -118,5 +118,20 @@ AREA = Area(
                 "folder by hand; StreamSnapshots and forks of the application may need it."
             ),
         ),
+        Entry(
+            Reason.SNAPSHOT_GONE,
+            Fault.DATA,
+            (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            (
+                "The snapshot was complete, and is not in its storage any more: neither the catalog nor a manifest "
+                "knows it. The StreamSnapshot is not Ready, and nothing starts from it."
+            ),
+            remedy=(
+                "Use another snapshot, and delete this StreamSnapshot. If the files should still be there, restore "
+                "them, with the snapshot's manifest, from a replica or from older object versions in the bucket. Then "
+                "change spec.verifyNonce: once the files were read back, the StreamSnapshot is Ready again."
+            ),
+            page="guide/snapshots.md#verify-a-snapshot",
+        ),
     ),
 )
