@@ -300,6 +300,11 @@ def owner_uid(snapshot: StreamSnapshot) -> str:
     return recorded.uid if recorded is not None else snapshot.metadata.annotations.get(ANNOTATION_APP_UID, "")
 
 
+def is_ready(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is complete, and nobody deletes it."""
+    return snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
+
+
 def is_scheduled(snapshot: StreamSnapshot) -> bool:
     """Return whether a schedule had it taken, and nobody has made it their own since."""
     return snapshot.metadata.labels.get(LABEL_SCHEDULED) == "true"
@@ -326,6 +331,11 @@ def retention_of(snapshot: StreamSnapshot) -> Retention:
         return Retention()
 
 
+def goes_with_storage(snapshot: StreamSnapshot) -> bool:
+    """Return whether its resource is deleted after an application whose storage is."""
+    return is_scheduled(snapshot) and retention_of(snapshot).with_app
+
+
 def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
     """Return whether it is complete, and somebody wants it read back who did not when it was last."""
     done = snapshot.status.verification
@@ -337,7 +347,7 @@ def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
 def is_to_be_exported(snapshot: StreamSnapshot) -> bool:
     """Return whether it is complete, and somebody wants its state as plain files who did not when it last was."""
     asked, known = snapshot.spec.export, snapshot.status.export
-    if asked is None or not snapshot.is_final or snapshot.status.phase is not SnapshotPhase.READY:
+    if asked is None or not is_ready(snapshot):
         return False
     return known is None or known.nonce != asked.nonce or not known.has_ended
 

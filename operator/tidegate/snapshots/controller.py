@@ -16,6 +16,7 @@ from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.snapshots.index import SnapshotIndex, Stored
+from tidegate.snapshots.observe import uid_of_purged
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate_spark.contract.reasons import Reason
 
@@ -76,7 +77,8 @@ class SnapshotController:
         reported = known.report.snapshots if known is not None else ()
         damaged = {report.id for report in reported if report.reason is Reason.SNAPSHOT_DAMAGED}
         snapshots = self.index.of(SnapshotIndex)
-        for key in sorted(snapshots.waiting_for(app, damaged) | snapshots.take_released()):
+        purged = uid_of_purged(self.index, app)
+        for key in sorted(snapshots.waiting_for(app, damaged, purged) | snapshots.take_released()):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:

@@ -9,6 +9,7 @@ from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
     is_damaged,
+    is_ready,
     is_scheduled,
     is_to_be_exported,
     is_to_be_verified,
@@ -117,12 +118,20 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Return the applications that start from a snapshot, whether they have begun or not."""
         return sorted(self._forks.get(key, ()))
 
-    def waiting_for(self, app: Key, damaged: Collection[str] = ()) -> set[Key]:
-        """Return the snapshots for which it matters what an application does; ``damaged``: ids that it tells of."""
+    def waiting_for(self, app: Key, damaged: Collection[str] = (), purged: str = "") -> set[Key]:
+        """Return the snapshots for which it matters what an application does.
+
+        Args:
+            app: namespace and name.
+            damaged: ids of which it tells.
+            purged: its uid if its storage was purged, empty if it was not.
+        """
         of_it = {
             key
             for key in self._of_app.get(app, ())
-            if self._is_concerned(self._known[key], app) or snapshot_id(self._known[key].metadata) in damaged
+            if self._is_concerned(self._known[key], app)
+            or snapshot_id(self._known[key].metadata) in damaged
+            or (purged and is_ready(self._known[key]) and owner_uid(self._known[key]) == purged)
         }
         origin = self._beginnings.get(app)
         known = self._known.get(origin) if origin is not None else None

@@ -63,6 +63,8 @@ class SnapshotObservation:
     """The one that reads it back."""
     exporting: PodRecord | None = None
     """One that writes its state as plain files, of whichever export."""
+    purged: bool = False
+    """The storage of its application was purged, as the pod says that did it."""
     forks: tuple[str, ...] = ()
     """Names of applications that are to start with it and have not yet, sorted."""
     begun_by: tuple[str, ...] = ()

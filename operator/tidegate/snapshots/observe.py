@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from tidegate.api.stream_snapshot import StreamSnapshot, snapshot_id
+from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
-from tidegate.pods.records.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
+from tidegate.pods.records.faults import has_completed
+from tidegate.pods.records.names import (
+    driver_pod_name,
+    export_pod_prefix,
+    purge_pod_name,
+    snapshot_pod_name,
+    verify_pod_name,
+)
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.observation import SnapshotObservation
-from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_PURGE, ROLE_SNAPSHOT
 
 
 def observe_snapshot(
@@ -49,6 +56,7 @@ def observe_snapshot(
         disposing=find_pod(own, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
         verifying=find_pod(own, verify_pod_name(identity), ROLE_SNAPSHOT),
         exporting=_find_exporting(own, identity),
+        purged=uid_of_purged(index, app_key) == owner_uid(snapshot) != "",
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.of(SnapshotIndex).forks(key)),
         later=index.of(SnapshotIndex).history.later(snapshot),
@@ -57,6 +65,12 @@ def observe_snapshot(
         clock_skew=clock_skew,
         memory=index.of(SnapshotIndex).memory(key),
     )
+
+
+def uid_of_purged(index: Index, app: Key) -> str:
+    """Return the uid of the application of this name whose storage was purged, empty if none was."""
+    purge = find_pod(index.pods(app), purge_pod_name(app[1]), ROLE_PURGE)
+    return purge.app_uid if purge is not None and has_completed(purge) else ""
 
 
 def _without_app(index: Index, app_key: Key) -> OpenCount:

@@ -72,6 +72,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.wait_for_disowned_driver,
     last_snapshot.take_last_snapshot,
     deletion.purge_storage,
+    last_snapshot.mark_purged_snapshots,
     last_snapshot.retain_scheduled_snapshots,
     deletion.release,
 )

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from tidegate.api.stream_snapshot import (
     ANNOTATION_RELEASE_HOLDERS,
     SnapshotPhase,
+    goes_with_storage,
     import_holder,
     is_imported,
-    is_scheduled,
-    retention_of,
 )
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
@@ -132,7 +131,7 @@ def leave_with_its_storage(o: SnapshotObservation, now: float) -> SnapshotVerdic
 
     The purge has deleted them; or it was refused, and the storage is retained with all that is in it.
     """
-    going = is_scheduled(o.snapshot) and retention_of(o.snapshot).with_app
+    going = goes_with_storage(o.snapshot)
     if not going or o.snapshot.status.ready_time is None or o.app_unreadable or refers_to_its_app(o):
         return None
     return _release(o)

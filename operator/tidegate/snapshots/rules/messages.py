@@ -167,6 +167,16 @@ def pod_not_built(error: object) -> str:
     return f"No pod can be built for the snapshot: {error}"
 
 
+# --- a storage that is gone ---
+
+
+def purged(app: str) -> str:
+    return (
+        f"The files of the snapshot were deleted together with the storage of StreamingApp {app}. Delete this "
+        "StreamSnapshot."
+    )
+
+
 # --- deletion ---
 
 NOTHING_LEFT = "Nothing is left to do."

@@ -35,6 +35,7 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 
 TAKING_RULES: tuple[SnapshotRule, ...] = (
     retention.let_expire,
+    verifying.find_purged,
     exporting.write_out,
     exporting.remove_leftover,
     verifying.read_back,

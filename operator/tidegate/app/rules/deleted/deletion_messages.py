@@ -89,6 +89,13 @@ def snapshots_retained(number: int, name: str) -> str:
     )
 
 
+def snapshots_purged(number: int, name: str) -> str:
+    return (
+        f"The storage was purged. {number} snapshots are marked as gone with it; the first is StreamSnapshot {name}. "
+        "To finish the deletion without one, delete it."
+    )
+
+
 def final_snapshot(name: str) -> str:
     return f"StreamSnapshot {name} is taken."
 

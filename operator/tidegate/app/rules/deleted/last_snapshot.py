@@ -1,9 +1,9 @@
-"""The snapshots of a deleted application: the final one, if its spec asks for it, and those of its schedule. No I/O."""
+"""The snapshots of a deleted application: the final one that its spec asks for, and what is noted on others. No I/O."""
 
 from __future__ import annotations
 
 from tidegate.api.lost_status import has_launched, may_have_launched
-from tidegate.api.stream_snapshot import SnapshotPhase, is_scheduled, owner_uid, retention_of
+from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import ConfirmDriverGone, CreateSnapshot
 from tidegate.app.observation import Observation
@@ -13,6 +13,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
+from tidegate.pods.records.faults import has_completed
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.snapshots.builders.stream_snapshot import build_last, last_name
 from tidegate_spark.contract.reasons import Reason
@@ -44,13 +45,29 @@ def retain_scheduled_snapshots(o: Observation, now: float) -> Verdict | None:
     """
     if o.app.spec.storage.deletion_policy is not DeletionPolicy.RETAIN:
         return None
-    own = (s for s in o.snapshots if is_scheduled(s) and owner_uid(s) == o.app.metadata.uid)
-    going = sorted(s.metadata.name for s in own if s.is_final and retention_of(s).with_app)
+    own = (s for s in o.snapshots if owner_uid(s) == o.app.metadata.uid)
+    going = sorted(s.metadata.name for s in own if s.is_final and goes_with_storage(s))
     if not going:
         return None
     # Their own reconciles note it, and wake the application.
     message = deletion_messages.snapshots_retained(len(going), going[0])
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.SNAPSHOTS_RETAINED, message)
+
+
+def mark_purged_snapshots(o: Observation, now: float) -> Verdict | None:
+    """Wait until no snapshot is Ready whose files were purged: nobody knows of the purge once the application is gone.
+
+    Scheduled ones that are deleted after it need not say so.
+    """
+    if not has_completed(o.purge):
+        return None
+    own = (s for s in o.snapshots if owner_uid(s) == o.app.metadata.uid)
+    ready = sorted(s.metadata.name for s in own if is_ready(s) and not goes_with_storage(s))
+    if not ready:
+        return None
+    # Their own reconciles note it, and wake the application.
+    message = deletion_messages.snapshots_purged(len(ready), ready[0])
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, message)
 
 
 def is_asked_for(o: Observation) -> bool:

@@ -123,8 +123,9 @@ AREA = Area(
             Fault.DATA,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
-                "The snapshot was complete, and is not in its storage any more: neither the catalog nor a manifest "
-                "knows it. The StreamSnapshot is not Ready, and nothing starts from it."
+                "The snapshot was complete, and is not in its storage any more: it was deleted with the storage of its "
+                "application (spec.storage.deletionPolicy), or neither the catalog nor a manifest knows it. The "
+                "StreamSnapshot is not Ready, and nothing starts from it."
             ),
             remedy=(
                 "Use another snapshot, and delete this StreamSnapshot. If the files should still be there, restore "

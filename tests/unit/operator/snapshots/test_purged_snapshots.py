@@ -1,0 +1,136 @@
+"""Complete snapshots of an application that is deleted with its storage: they say that their files are gone. Pure."""
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.api.streaming_app import DeletionPolicy
+from tidegate.app.observe import observe as observe_app
+from tidegate.app.rules.plan import decide
+from tidegate.cache.index import Index
+from tidegate.engine.rules.actions import RemoveFinalizer
+from tidegate.pods.records.record import PodRecord
+from tidegate.snapshots.actions import DeleteSnapshotPod, SnapshotPlan
+from tidegate.snapshots.controller import SnapshotController
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.observe import observe_snapshot
+from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate_spark.contract.reasons import Reason
+from tidegate_testing import snapshot_observations as snapshots
+from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, driver_of, ended_with, launched
+from tidegate_testing.plans import acts
+from tidegate_testing.snapshot_observations import begun, kinds, pod, ready_snapshot, said, snapshot, status_of, written
+
+EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
+KEY, ORDERS = ("shop", "nightly"), ("shop", "orders")
+
+
+def purge_pod(reason: Reason = Reason.COMPLETED, **fields: Any) -> PodRecord:
+    known = {"name": "orders-purge", "role": "purge", "phase": "Succeeded", "ended": ended_with(reason, 0)}
+    return driver_of(EMPTIED, **{**known, **fields})
+
+
+def world_of(of: StreamSnapshot, purge: PodRecord | None) -> Index:
+    index = Index()
+    index.put_app(EMPTIED)
+    index.of(SnapshotIndex).put(of)
+    if purge is not None:
+        index.put_pod(purge)
+    return index
+
+
+def seen_by_snapshot(of: StreamSnapshot, purge: PodRecord | None) -> SnapshotObservation:
+    found = observe_snapshot(world_of(of, purge), KEY, PLATFORM, NOW)
+    assert found is not None
+    return found
+
+
+def planned(of: StreamSnapshot, purge: PodRecord | None) -> SnapshotPlan:
+    return decide_snapshot(seen_by_snapshot(of, purge), NOW)
+
+
+def the_application_goes(of: StreamSnapshot, purge: PodRecord | None) -> bool:
+    found = observe_app(world_of(of, purge), ORDERS, PLATFORM, NOW)
+    assert found is not None
+    return acts(decide(found, NOW), RemoveFinalizer)
+
+
+def ready(uid: str = "u-1") -> StreamSnapshot:
+    found = ready_snapshot()
+    assert found.status.app is not None
+    status = msgspec.structs.replace(found.status, app=msgspec.structs.replace(found.status.app, uid=uid))
+    return msgspec.structs.replace(found, status=status)
+
+
+def scheduled() -> StreamSnapshot:
+    found = ready()
+    marks = {
+        "labels": {"tidegate.dev/scheduled": "true"},
+        "annotations": {"tidegate.dev/retention": '{"withApp":true}'},
+    }
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, **marks))
+
+
+def test_one_whose_files_were_purged_is_not_ready_any_more_and_the_application_stays_until_it_says_so() -> None:
+    assert not the_application_goes(ready(), purge_pod())
+    seen = seen_by_snapshot(ready(), purge_pod())
+    plan = decide_snapshot(seen, NOW)
+    assert said(plan) == (SnapshotPhase.FAILED, "Stalled", "SnapshotGone")
+    assert "together with the storage of StreamingApp orders" in plan.message
+    gone = written(seen)
+    assert the_application_goes(gone, purge_pod())
+    assert planned(gone, purge_pod()).actions == ()
+    assert decide_snapshot(snapshots.observe(gone), NOW).actions == ()
+
+
+@pytest.mark.parametrize(
+    "purge",
+    [None, purge_pod(Reason.STORAGE_OWNED), purge_pod(phase="Running", running=True, ended=None)],
+    ids=["none", "refused", "at work"],
+)
+def test_one_whose_files_are_not_known_to_be_purged_stays_as_it_is(purge: PodRecord | None) -> None:
+    assert planned(ready(), purge).reason == "Completed"
+    assert kinds(planned(ready(), purge)) == []
+
+
+def test_the_snapshot_of_an_earlier_application_of_the_name_stays_as_it_is() -> None:
+    earlier = ready("u-0")
+    assert planned(earlier, purge_pod()).reason == "Completed"
+    assert the_application_goes(earlier, purge_pod())
+
+
+def test_those_that_are_deleted_after_the_application_need_not_say_so() -> None:
+    assert planned(scheduled(), purge_pod()).reason == "Completed"
+    assert the_application_goes(scheduled(), purge_pod())
+    assert the_application_goes(snapshots.deleted(ready(), DeletionPolicy.RETAIN), purge_pod())
+    assert the_application_goes(snapshot(begun()), purge_pod())
+
+
+def test_one_that_was_to_be_read_back_is_known_to_be_gone_without_another_pod() -> None:
+    asked = msgspec.structs.replace(ready(), spec=msgspec.structs.replace(ready().spec, verify_nonce=3))
+    at_work = dataclasses.replace(pod(EMPTIED), name=f"{snapshots.ID}-verify")
+    seen = dataclasses.replace(seen_by_snapshot(asked, purge_pod()), verifying=at_work)
+    plan = decide_snapshot(seen, NOW)
+    condition, done = status_of(plan).condition("Verified"), status_of(plan).verification
+    assert condition is not None
+    assert done is not None
+    assert (condition.status, condition.reason, done.nonce) == ("False", "SnapshotGone", 3)
+    assert DeleteSnapshotPod(at_work) in plan.actions
+    assert kinds(planned(written(seen), purge_pod())) == []
+
+
+def test_the_end_of_a_purge_wakes_the_snapshots_of_its_application() -> None:
+    def woken(of: StreamSnapshot, purge: PodRecord | None) -> list[object]:
+        keys: list[object] = []
+        queue: Any = SimpleNamespace(wake=keys.append)
+        nobody: Any = None
+        SnapshotController(nobody, nobody, world_of(of, purge), queue, nobody, nobody).wake_for(ORDERS)
+        return keys
+
+    assert woken(ready(), purge_pod()) == [KEY]
+    assert woken(ready(), None) == woken(ready("u-0"), purge_pod()) == []
