@@ -21,6 +21,7 @@ from tidegate.pods.builders.storage_pod import Errand, SparkContainer, build_sto
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.pods.records.platform import Platform
+from tidegate.pods.spark import java_options
 from tidegate.pods.spark.memory import split_memory
 from tidegate_spark.contract.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
@@ -72,6 +73,7 @@ def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, pla
         env={REPARTITION_VARIABLE: to_order(order), MASTER_VARIABLE: f"local[{order.cores}]"},
         spark=spark,
         made_of=made_of,
+        files=(*_settings_of(conf).values(), *java_options.files_named(conf)),
     )
     pod = build_storage_pod(app, errand, platform)
     (container,) = pod["spec"]["containers"]
@@ -94,8 +96,12 @@ def _order(app: StreamingApp, known: RepartitionStatus, image: str, conf: Mappin
         image=image,
         cores=max(1, math.ceil(parse_quantity("spec.state.repartition.resources.requests.cpu", resources.cpu))),
         heap_mib=heap,
-        spark_conf={key: value for key, value in sorted(conf.items()) if key.startswith(_SETTINGS)},
+        spark_conf={**_settings_of(conf), **java_options.reaching_storage(conf)},
     )
+
+
+def _settings_of(conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in sorted(conf.items()) if key.startswith(_SETTINGS)}
 
 
 def _writer_of(app: StreamingApp) -> tuple[str, Mapping[str, str]]:

@@ -76,6 +76,8 @@ class Errand:
     """It needs Spark, which the operator's image has not."""
     made_of: str = ""
     """What tells it from a pod that took something else of the application; empty: its whole version does."""
+    files: tuple[str, ...] = ()
+    """Values among which may be files that lead to the storage, beside those of variables."""
 
 
 def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     }
     template = _template_of(app)
     bare, env = _without_what_runs(app, errand), _env_for_storage(app)
-    volumes, mounts = _files_for_storage(template, env)
+    volumes, mounts = _files_for_storage(template, env, errand.files)
     spec: dict[str, Any] = {
         **{key: template[key] for key in _PLACEMENT if template.get(key) is not None},
         "restartPolicy": "OnFailure",
@@ -244,13 +246,13 @@ def variables_in(value: str) -> set[str]:
 
 
 def _files_for_storage(
-    template: dict[str, Any], env: list[dict[str, Any]]
+    template: dict[str, Any], env: list[dict[str, Any]], others: tuple[str, ...] = ()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the volumes and mounts of the driver's template in which a file is that a variable names.
+    """Return the volumes and mounts of the driver's template in which a file is that a variable, or another one, names.
 
     What does not look like volumes and mounts is passed over: a broken template must not be in the way.
     """
-    named = [str(item.get("value", "")) for item in env]
+    named = [*(str(item.get("value", "")) for item in env), *others]
     drivers = [c for c in _objects(template.get("containers")) if c.get("name") == DRIVER_CONTAINER]
     mounts = [
         mount

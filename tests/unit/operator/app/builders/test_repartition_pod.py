@@ -61,6 +61,47 @@ def test_it_is_told_what_to_make_of_what_and_nothing_of_the_program() -> None:
     assert (config.epoch, config.lineage, config.injected) == (2, 1, True)
 
 
+TRUST = "-Djavax.net.ssl.trustStore=/certificates/trust.p12 '-Djavax.net.ssl.trustStorePassword=two words'"
+PROXY = "-Dhttps.proxyHost=proxy.shop -Dhttps.proxyPort=3128"
+OF_THE_DRIVER = "-Duser.timezone=Europe/Berlin -XX:MaxDirectMemorySize=9g -javaagent:/agent/it.jar -Xlog:gc:/logs/gc"
+
+
+def with_java_options(**options: str) -> StreamingApp:
+    conf = {f"spark.driver.{key}": value for key, value in options.items()}
+    mount = {"name": "certificates", "mountPath": "/certificates"}
+    template = {
+        "spec": {
+            "containers": [{"name": "driver", "volumeMounts": [mount, {"name": "logs", "mountPath": "/logs"}]}],
+            "volumes": [
+                {"name": "certificates", "secret": {"secretName": "trust"}},
+                {"name": "logs", "configMap": {"name": "logs"}},
+            ],
+        }
+    }
+    old = stable_of(app_with({IMAGE: A, "sparkConf": conf}))
+    known = app({"driver.podTemplate": template})
+    return msgspec.structs.replace(known, status=msgspec.structs.replace(known.status, last_stable=old))
+
+
+def test_its_jvm_has_the_drivers_trust_store_and_proxy_and_no_other_option_of_it() -> None:
+    """Without them it reaches no storage; with an agent, a debugger or a log of the driver's it may not start."""
+    options = {"extraJavaOptions": f"{OF_THE_DRIVER} {TRUST}", "defaultJavaOptions": PROXY}
+    pod = build_repartition_pod(with_java_options(**options), PLATFORM)
+    order = from_json(Repartition, variables(pod)[REPARTITION_VARIABLE].replace("$$", "$"))
+    assert order.spark_conf == {"spark.driver.extraJavaOptions": TRUST, "spark.driver.defaultJavaOptions": PROXY}
+    (container,) = pod["spec"]["containers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert (mounts.get("certificates"), "logs" in mounts) == ("/certificates", False)
+    assert {"name": "certificates", "secret": {"secretName": "trust", "optional": True}} in pod["spec"]["volumes"]
+
+
+@pytest.mark.parametrize("options", [OF_THE_DRIVER, "", "-Dhttps.proxyHost='never ended"])
+def test_its_jvm_has_no_options_where_none_leads_to_the_storage(options: str) -> None:
+    pod = build_repartition_pod(with_java_options(extraJavaOptions=options), PLATFORM)
+    order = from_json(Repartition, variables(pod)[REPARTITION_VARIABLE].replace("$$", "$"))
+    assert order.spark_conf == {}
+
+
 def test_image_and_settings_are_those_of_the_version_that_wrote_the_state_whatever_the_new_one_has() -> None:
     codec, old, new = "spark.sql.streaming.stateStore.compression.codec", "lz4", "of.the.new.image"
     stable = app_with({IMAGE: A, "sparkConf": {codec: old}})
