@@ -14,6 +14,7 @@ from tidegate_spark.process.serving.limits import Limits
 from tidegate_spark.process.serving.server import Server
 
 Reports = Callable[[], "tuple[SnapshotReport, ...]"]
+_SHOWN = frozenset(("id", "state", "reason", "files", "bytes", "of_files", "of_bytes", "rows", "new_bytes", "seconds"))
 log = logging.getLogger("tidegate")
 
 
@@ -27,10 +28,16 @@ class ProgressHandler(Handler):
         if self.path.partition("?")[0] != PROGRESS_PATH:
             self.refuse(404, f"path: {PROGRESS_PATH}")
             return
-        reported = tuple(
-            dataclasses.replace(report, message="", queries={}, spec="") for report in type(self).reports()
-        )
-        self.answer(200, to_json(SnapshotReports(reported)))
+        self.answer(200, to_json(SnapshotReports(tuple(map(numbers_of, type(self).reports())))))
+
+
+def numbers_of(report: SnapshotReport) -> SnapshotReport:
+    """Return how far an order is, without where the snapshot is, whose, or of which version; pure.
+
+    Whoever reaches the pod may ask. All the rest is in the termination message.
+    """
+    kept = {field.name: getattr(report, field.name) for field in dataclasses.fields(report) if field.name in _SHOWN}
+    return SnapshotReport(**kept)
 
 
 def serve(address: str, port: int, reports: Reports) -> Server | None:

@@ -295,9 +295,24 @@ def test_nothing_is_taken_where_another_application_is_by_now() -> None:
 # --- how far it is ---
 
 
-def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
-    report = SnapshotReport("a", SnapshotState.COPYING, message="words", files=3, of_files=9)
-    reported = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")}, spec="{}")
+def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets_nor_where_and_whose_it_is() -> None:
+    """The port is open to everybody who reaches the pod."""
+    report = SnapshotReport("a", SnapshotState.READY, message="words", files=3, bytes=7, of_files=9, rows=2)
+    reported = dataclasses.replace(
+        report,
+        queries={"main": QueryPin(3, "{}")},
+        spec="{}",
+        spec_hash="0123456789abcdef",
+        manifest="s3://here/apps/orders/snapshots/a/manifest.json",
+        digest="sha256:1",
+        image="registry.shop/orders:1",
+        app="shop/orders",
+        app_uid="u-1",
+        parent="earlier",
+        spark_version="4.2.1",
+        lineage=3,
+        created=1.0,
+    )
     server = serve("127.0.0.1", 0, lambda: (reported,))
     assert server is not None
     address = f"http://127.0.0.1:{server.port}"
@@ -307,7 +322,7 @@ def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
         urllib.request.urlopen(address + "/metrics")
     assert serve("127.0.0.1", server.port, tuple) is None, "two at one port"
     server.close()
-    assert seen == SnapshotReport("a", SnapshotState.COPYING, files=3, of_files=9)
+    assert seen == SnapshotReport("a", SnapshotState.READY, files=3, bytes=7, of_files=9, rows=2)
 
 
 # --- the termination message ---
