@@ -129,6 +129,29 @@ def init_failed(pod: str, namespace: str, container: str, exit_code: int) -> str
     )
 
 
+def init_killed(pod: str, container: str, remedy: str, *, sure: bool) -> str:
+    """Return the text; ``remedy`` gives it more memory. The log of a process that was killed says nothing of that."""
+    why = "needed more than its memory and was killed." if sure else _KILLED
+    return f"Init container {container} of pod {pod} {why} {remedy}"
+
+
+_KILLED = "was killed by SIGKILL, usually for a lack of memory."
+HELPER_MEMORY = "Raise spec.helpers.resources.limits.memory."
+HELPER_MEMORY_BY_RESTART = "Raise spec.helpers.resources.limits.memory, and change spec.restartNonce: new pods get it."
+
+
+def helper_memory(pod: str, namespace: str) -> str:
+    return (
+        "Raise spec.helpers.resources.limits.memory of the application, and delete the pod: "
+        f'"kubectl delete pod {pod} -n {namespace}". The next one gets it.'
+    )
+
+
+def memory_in_template(group: str) -> str:
+    """Return the text; ``group`` of the spec has a template of its own."""
+    return f"Raise its resources.limits.memory in spec.{group}.podTemplate or spec.podTemplate."
+
+
 def purge_failed(pod: str, namespace: str, exit_code: int | None, *, out_of_memory: bool) -> str:
     if out_of_memory:
         return helper_out_of_memory(pod, namespace)
@@ -143,6 +166,15 @@ def helper_out_of_memory(pod: str, namespace: str) -> str:
     return (
         f"The process in pod {pod} needed more than its memory and was killed. It restarts and continues; if that "
         "recurs, raise spec.helpers.resources.limits.memory of the application, and delete the pod: "
+        f'"kubectl delete pod {pod} -n {namespace}". The next one gets it.'
+    )
+
+
+def helper_out_of_memory_without_app(pod: str, namespace: str) -> str:
+    """Return the text about such a pod where no application says what it gets."""
+    return (
+        f"The process in pod {pod} needed more than its memory and was killed. It restarts and continues; if that "
+        f"recurs, have a LimitRange of namespace {namespace} demand more memory (min.memory), and delete the pod: "
         f'"kubectl delete pod {pod} -n {namespace}". The next one gets it.'
     )
 

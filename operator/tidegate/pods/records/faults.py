@@ -18,6 +18,7 @@ from tidegate_spark.contract import protocol
 from tidegate_spark.contract.protocol import (
     EXIT_DEPENDENCY,
     EXIT_STOPPED,
+    ROLE_DRIVER,
     ROLE_EXECUTOR,
     ROLE_EXPORT,
     ROLE_PURGE,
@@ -258,8 +259,23 @@ def name_init_end(pod: PodRecord) -> Problem | None:
 
 
 def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
+    if ended.reason == KILLED_BY_MEMORY or ended.exit_code == SIGKILL:
+        remedy = _more_memory_for_init(pod)
+        sure = ended.reason == KILLED_BY_MEMORY
+        return Problem(Reason.INIT_FAILED, fault_messages.init_killed(pod.name, pod.init_name, remedy, sure=sure))
     message = fault_messages.init_failed(pod.name, pod.namespace, pod.init_name, ended.exit_code)
     return Problem(Reason.INIT_FAILED, message)
+
+
+def _more_memory_for_init(pod: PodRecord) -> str:
+    if pod.init_name != RUNTIME_CONTAINER:
+        group = "executor" if pod.role == ROLE_EXECUTOR else "driver"
+        return fault_messages.memory_in_template(group)
+    if pod.role in (ROLE_DRIVER, ROLE_EXECUTOR):
+        return fault_messages.HELPER_MEMORY_BY_RESTART
+    # Of the two, another attempt has another pod.
+    once = pod.role in (ROLE_REHEARSAL, ROLE_REPARTITION)
+    return fault_messages.HELPER_MEMORY if once else fault_messages.helper_memory(pod.name, pod.namespace)
 
 
 def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:

@@ -14,7 +14,7 @@ from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import clocks_time_left, refused_for
 from tidegate.pods.builders.storage_pod import hash_of_taken
-from tidegate.pods.records.fault_messages import helper_out_of_memory
+from tidegate.pods.records.fault_messages import helper_out_of_memory, helper_out_of_memory_without_app
 from tidegate.pods.records.faults import KILLED_BY_MEMORY, Problem, is_json, name_start_problem
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
@@ -158,8 +158,9 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
         return Problem(reported.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(reported.message, pod.name))
     if _has_unknown_report(pod):
         return Problem(Reason.UNKNOWN_TERMINATION, messages.unknown_termination(pod.name))
-    if pod.ended.reason == KILLED_BY_MEMORY and refers_to_its_app(o):  # without it, nobody can give the pod more
-        message = helper_out_of_memory(pod.name, pod.namespace)
+    if pod.ended.reason == KILLED_BY_MEMORY:
+        message_of = helper_out_of_memory if refers_to_its_app(o) else helper_out_of_memory_without_app
+        message = message_of(pod.name, pod.namespace)
     else:
         message = messages.pod_failed(pod.name, pod.namespace, pod.ended.exit_code)
     return Problem(Reason.SNAPSHOT_POD_FAILED, message)

@@ -3,8 +3,8 @@
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from tidegate.pods.records.faults import name_end, name_reported
-from tidegate.pods.records.record import Exit
+from tidegate.pods.records.faults import name_end, name_reported, name_start_problem
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
@@ -98,3 +98,45 @@ def test_a_driver_that_wrote_more_than_its_limit_is_told_the_field_and_one_whose
     )
     short = {"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}
     assert name_end(driver_of(app_with(), **short)).reason == "DriverLost"
+
+
+def killed_init(role: str, reason: str = "OOMKilled", container: str = "tidegate-runtime") -> PodRecord:
+    ended = Exit(137, reason, "", NOW)
+    return driver_of(app_with(), name="orders-pod", role=role, init_ended=ended, init_name=container)
+
+
+NEEDED_MORE = "Init container tidegate-runtime of pod orders-pod needed more than its memory and was killed."
+OF_HELPERS = "Raise spec.helpers.resources.limits.memory"
+
+
+@pytest.mark.parametrize(
+    ("role", "remedy"),
+    [
+        ("driver", f"{OF_HELPERS}, and change spec.restartNonce: new pods get it."),
+        ("executor", f"{OF_HELPERS}, and change spec.restartNonce: new pods get it."),
+        ("rehearsal", f"{OF_HELPERS}."),
+        ("repartition", f"{OF_HELPERS}."),
+        (
+            "export",
+            f"{OF_HELPERS} of the application, and delete the pod: "
+            '"kubectl delete pod orders-pod -n shop". The next one gets it.',
+        ),
+    ],
+)
+def test_an_init_container_that_was_killed_for_its_memory_is_told_the_field_that_gives_it_more(
+    role: str, remedy: str
+) -> None:
+    """The log of a killed process, which other messages name, says nothing of it."""
+    problem = name_start_problem(killed_init(role))
+    assert problem is not None
+    assert (problem.reason, problem.message) == ("InitFailed", f"{NEEDED_MORE} {remedy}")
+
+
+@pytest.mark.parametrize(("role", "group"), [("driver", "driver"), ("rehearsal", "driver"), ("executor", "executor")])
+def test_an_init_container_of_a_template_is_given_more_there(role: str, group: str) -> None:
+    problem = name_start_problem(killed_init(role, reason="Error", container="fetch-model"))
+    assert problem is not None
+    assert problem.message == (
+        "Init container fetch-model of pod orders-pod was killed by SIGKILL, usually for a lack of memory. Raise its "
+        f"resources.limits.memory in spec.{group}.podTemplate or spec.podTemplate."
+    )

@@ -143,7 +143,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP,),
             "An init container failed.",
-            remedy='"kubectl logs POD -c CONTAINER -n NAMESPACE" says why.',
+            remedy=(
+                '"kubectl logs POD -c CONTAINER -n NAMESPACE" says why. If it was killed for its memory, the message '
+                "names the field that gives it more: spec.helpers.resources.limits.memory for Tidegate's own."
+            ),
             after="It is run again.",
         ),
         Entry(
