@@ -281,6 +281,11 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Of topics that the new version reads from there on, in a lineage that starts with the previous one's state."""
     obsolete: tuple[str, ...] = ()
 
+    @property
+    def is_rolled_back(self) -> bool:
+        """Whether the new version was rolled back, or is being: the previous one's state is taken up again."""
+        return self.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
+
 
 class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What came through a channel since the application began, and what became of it."""

@@ -18,6 +18,9 @@ from tidegate.api.streaming_app import (
     Runtime,
     StreamingAppStatus,
     UnreadableAppError,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
     decode_app,
     encode_status,
 )
@@ -167,3 +170,9 @@ def test_a_template_that_would_hold_up_all_others_is_unreadable_with_its_field(
 def test_a_template_of_a_large_pod_is_read() -> None:
     containers = [{"name": f"c{n}", "env": [{"name": f"E{m}", "value": ""} for m in range(100)]} for n in range(20)]
     assert decode_app(body({"podTemplate": {"spec": {"containers": containers}}})).spec.pod_template
+
+
+def test_an_upgrade_counts_as_rolled_back_from_when_that_begins() -> None:
+    record = {"number": 1, "from_spec_hash": "a", "to_spec_hash": "b", "lineage": 2}
+    each = (UpgradeStatus(phase=phase, mode=UpgradeMode.SNAPSHOT, **record) for phase in UpgradePhase)  # type: ignore[arg-type] # fields of several types
+    assert [it.phase for it in each if it.is_rolled_back] == [UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK]

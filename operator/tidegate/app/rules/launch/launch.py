@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.api.lost_status import may_be_lost
 from tidegate.api.status.stops import stop_was_asked_for
-from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
+from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus
 from tidegate.api.values.errors import SpecError, TooLongError
 from tidegate.api.values.times import growing_pause
 from tidegate.app.actions import (
@@ -46,7 +46,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 MAY_COME = frozenset({Reason.REFERENCE_MISSING, Reason.STORAGE_CONFLICT})
 """Reasons why nothing can come of a spec that end without another edit."""
-_ROLLED_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
@@ -255,7 +254,7 @@ def refusal_of(o: Observation) -> Refusal | None:
 def _rolled_back(o: Observation) -> str:
     """Return the hash of the version that is not launched again because it was rolled back, empty if there is none."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _ROLLED_BACK or upgrade.reason == Reason.SUPERSEDED:
+    if upgrade is None or not upgrade.is_rolled_back or upgrade.reason == Reason.SUPERSEDED:
         return ""
     return upgrade.to_spec_hash
 

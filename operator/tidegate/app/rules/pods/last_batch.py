@@ -8,7 +8,6 @@ from tidegate.api.streaming_app import (
     RollbackSnapshot,
     SnapshotBatch,
     StreamingAppStatus,
-    UpgradePhase,
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
@@ -16,7 +15,6 @@ from tidegate.pods.records.faults import read_termination
 
 MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
 """Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""
-_ROLLED_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -> int | None:
@@ -82,7 +80,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
     upgrade = known.upgrade
     if upgrade is None or upgrade.lineage != lineage:
         return ()
-    if upgrade.phase in _ROLLED_BACK:
+    if upgrade.is_rolled_back:
         return _after_rollback(upgrade, upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
     repartition = upgrade.repartition
     if repartition is None or repartition.result != RepartitionResult.COMPLETED or repartition.lineage != lineage:

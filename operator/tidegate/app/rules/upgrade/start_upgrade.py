@@ -72,8 +72,7 @@ def _is_about_such_upgrade(o: Observation, upgrade: UpgradeStatus) -> bool:
     """
     if upgrade.to_spec_hash == o.spec_hash:
         is_begun = bool(upgrade.epoch) or upgrade.mode is UpgradeMode.STATELESS
-        undone = (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
-        return upgrade.phase in ((*record.UNDER_TEST, *undone) if is_begun else undone)
+        return upgrade.is_rolled_back or (is_begun and upgrade.phase in record.UNDER_TEST)
     return upgrade.phase in record.UNDER_TEST and bool(upgrade.starting_offsets)
 
 
@@ -341,7 +340,7 @@ def _is_another(o: Observation) -> bool:
         return False
     if upgrade.to_spec_hash != o.spec_hash:
         return True
-    if upgrade.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK):
+    if upgrade.is_rolled_back:
         return upgrade.reason == Reason.SUPERSEDED  # nothing was wrong with that version
     return upgrade.phase is UpgradePhase.REFUSED and _may_be_tried_again(o, upgrade)
 

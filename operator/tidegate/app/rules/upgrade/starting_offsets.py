@@ -15,7 +15,6 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
     UpgradeMode,
     UpgradeOffsets,
-    UpgradePhase,
     UpgradeStatus,
 )
 from tidegate.api.values.errors import SpecError
@@ -60,8 +59,7 @@ def _names_present_state(o: Observation, asked: UpgradeOffsets) -> bool:
 def rolled_back_from(upgrade: UpgradeStatus) -> int:
     """Return the lineage to whose state an upgrade was rolled back, 0 if it was not."""
     snapshot = upgrade.rollback_snapshot
-    undone = upgrade.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
-    return snapshot.lineage if undone and snapshot is not None else 0
+    return snapshot.lineage if upgrade.is_rolled_back and snapshot is not None else 0
 
 
 def why_unreadable(o: Observation) -> str:
