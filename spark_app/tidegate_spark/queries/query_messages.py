@@ -82,6 +82,12 @@ def table_location(query: str, table: str, catalog: str, location: str) -> str:
     return f"Query {query!r} writes to the table {table}: its catalog is {catalog}; its data are {where}."
 
 
+TABLE_WITHOUT_BATCHES = (
+    " None of the earlier batches of the query is there: what they wrote is elsewhere, as after a change of the "
+    "catalog, of spark.sql.warehouse.dir or of the path. To continue the earlier table, set these as they were."
+)
+
+
 def table_created_by_script(location: str) -> str:
     return (
         " The script creates the table without a path, which Spark refuses at the next start (LOCATION_ALREADY_EXISTS):"

@@ -82,6 +82,16 @@ def is_queries_own(entries: Iterable[str], last: int) -> bool:
     return max((batch for batch in batches if batch is not None), default=-1) <= last
 
 
+def is_elsewhere(commits: Iterable[str], entries: Iterable[str] | None) -> bool:
+    """Return whether a query has put its earlier batches out elsewhere: it has some, and its sink's log has none. Pure.
+
+    Args:
+        commits: names in the query's commit log.
+        entries: names in the log of the sink, None if there is no log.
+    """
+    return any(map(str.isdigit, commits)) and all(batch_in(name) is None for name in entries or ())
+
+
 def folder_of_pod(location: str) -> str:
     """Return the folder in the driver's pod that a location is, empty if it is elsewhere. Pure."""
     scheme, found, rest = location.partition(":")
@@ -149,21 +159,25 @@ class Tables:
         if found.sink is not None and self._roll_back is not None:
             self._roll_back(checkpoint, found.sink)
         last = max(map(int, filter(str.isdigit, names_in(self._session, f"{checkpoint}/offsets") or ())), default=-1)
-        if found.sink is not None and not found.exists and not found.own_path:
+        moved = False
+        if found.sink is not None:
             log_names = names_in(self._session, f"{found.location.rstrip('/')}/{METADATA}")
-            if log_names is not None and not is_queries_own(log_names, last):
-                raise SinkRefusedError(messages.table_of_another_query(found.name, found.location))
-            if log_names is not None:
+            if log_names is not None and not found.exists and not found.own_path:
+                if not is_queries_own(log_names, last):
+                    raise SinkRefusedError(messages.table_of_another_query(found.name, found.location))
                 writer.option("path", found.location)
-        if last < 0 or self._pinned:
-            self._say(query, found)
+            moved = is_elsewhere(names_in(self._session, f"{checkpoint}/commits") or (), log_names)
+        if last < 0 or self._pinned or moved:
+            self._say(query, found, moved=moved)
 
-    def _say(self, query: str, table: Table) -> None:
+    def _say(self, query: str, table: Table, *, moved: bool) -> None:
         created = table.exists and table.managed and not table.lasts
         message = messages.table_location(query, table.name, table.catalog, table.location)
         if created:
             message += messages.table_created_by_script(table.location)
-        self._notice(Reason.TABLE_LOCATION, message, created)
+        if moved:
+            message += messages.TABLE_WITHOUT_BATCHES
+        self._notice(Reason.TABLE_LOCATION, message, created or moved)
 
     def _is_pods_own(self, location: str) -> bool:
         folder = folder_of_pod(location)

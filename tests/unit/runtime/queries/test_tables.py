@@ -5,9 +5,20 @@ from collections.abc import Iterable
 import pytest
 
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks import tables
 from tidegate_spark.queries.sinks.file_sinks import Sink
-from tidegate_spark.queries.sinks.tables import Table, folder_of_pod, is_mounted, is_queries_own, refusal
+from tidegate_spark.queries.sinks.tables import (
+    Given,
+    Table,
+    Tables,
+    folder_of_pod,
+    is_elsewhere,
+    is_mounted,
+    is_queries_own,
+    refusal,
+)
 
 IN_BUCKET, IN_POD = "s3a://bucket/warehouse/events", "file:/opt/spark/work-dir/spark-warehouse/events"
 
@@ -91,3 +102,45 @@ def test_a_volume_counts_as_shared_and_the_pods_own_file_system_does_not() -> No
 def test_a_volume_for_scratch_is_each_pods_own(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.path.ismount", lambda path: str(path) in ("/", "/tmp", WORK_DIRECTORY))
     assert not is_mounted(folder)
+
+
+@pytest.mark.parametrize(
+    ("commits", "entries", "elsewhere"),
+    [
+        ((), None, False),
+        ((), ("0",), False),
+        (("0", "1"), ("0", "1"), False),
+        (("9", "10"), ("9.compact", "10"), False),
+        (("0", "1"), None, True),
+        (("0", ".0.crc"), (), True),
+    ],
+)
+def test_earlier_batches_are_elsewhere_if_a_query_has_some_and_its_table_none(
+    commits: Iterable[str], entries: Iterable[str] | None, elsewhere: bool
+) -> None:
+    assert is_elsewhere(commits, entries) is elsewhere
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_table_that_is_another_one_than_before_is_told_at_any_start(
+    exists: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the name that it had: a catalog or a warehouse that was changed goes by none of the query's own."""
+    told: list[tuple[str, str, bool]] = []
+    folders = {"s3a://bucket/c/offsets": ["0", "1"], "s3a://bucket/c/commits": ["0"]}
+    monkeypatch.setattr(tables, "find", lambda *_: table(exists=exists, lasts=True))
+    monkeypatch.setattr(tables, "names_in", lambda _, folder: folders.get(folder))
+    of_driver = Tables(None, lambda *said: told.append(said), None, apart=True, pinned=False)  # type: ignore[arg-type] # asked by what is put in its place
+
+    def start() -> None:
+        of_driver.before_query(None, "main", "s3a://bucket/c", "events", Given("parquet"))  # type: ignore[arg-type] # likewise
+
+    start()
+    ((reason, message, warning),) = told
+    assert (reason, warning) == (Reason.TABLE_LOCATION, True)
+    assert IN_BUCKET in message
+    assert "None of the earlier batches of the query is there" in message
+    folders[f"{IN_BUCKET}/_spark_metadata"] = ["0"]
+    if exists:
+        start()
+        assert len(told) == 1

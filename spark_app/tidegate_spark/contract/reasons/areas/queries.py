@@ -30,7 +30,8 @@ AREA = Area(
             (Place.EVENT,),
             (
                 "A query writes to a table (toTable). The message says where its catalog and its data are: the catalog "
-                "of a session is in the memory of the driver unless spec.sparkConf names another one."
+                "of a session is in the memory of the driver unless spec.sparkConf names another one. If none of the "
+                "query's earlier batches is there, the message says that, too: the table is another one than before."
             ),
             after=(
                 "Where the catalog does not outlast the driver, and the data are plain files in object storage, "
