@@ -18,7 +18,7 @@ _COMES_FIRST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase
 
 
 def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
-    """Return what there is to see, None if the application is gone or unreadable.
+    """Return what there is to see, None if the application is gone, unreadable, or without the status of its driver.
 
     Args:
         index: the picture of the cluster.
@@ -30,6 +30,8 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
     if not isinstance(known, KnownApp):
         return None
     app, driver = known.app, find_pod(index.pods(key), driver_pod_name(key[1]), ROLE_DRIVER)
+    if driver is not None and not app.status.lineage:
+        return None  # the status was lost: the application's reconcile first takes over what the driver reports
     timed = valid_report(index.reports.get(key), known, driver, steady)
     report = timed.report if timed is not None else None
     obstacle = _obstacle(app, report)

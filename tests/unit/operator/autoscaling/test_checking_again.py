@@ -86,6 +86,14 @@ def test_a_continuous_query_that_runs_keeps_the_number_of_executors_as_it_is(
     assert sight.obstacle is obstacle
 
 
+def test_nothing_is_evaluated_of_a_driver_whose_status_was_lost_until_that_knows_its_number_again() -> None:
+    app, index = app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 8}), Index()
+    index.put_app(app)
+    assert see(index, ("shop", "orders"), NOW, NOW) is not None
+    index.put_pod(running_driver(launched(app), ready=True))
+    assert see(index, ("shop", "orders"), NOW, NOW) is None
+
+
 def test_a_report_that_comes_late_to_the_history_changes_nothing() -> None:
     history = History()
     for at in (10.0, 20.0, 15.0, 20.0):

@@ -6,6 +6,9 @@ it. Steps of an upgrade that refer to another lineage are void then.
 
 from __future__ import annotations
 
+import msgspec
+
+from tidegate.api.status.autoscaling_status import AutoscalingStatus
 from tidegate.api.streaming_app import UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
@@ -13,6 +16,7 @@ from tidegate.app.rules.origin import lacks_beginning, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
 from tidegate.app.rules.upgrade.record import Step, change, without_rollback_snapshot
+from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
@@ -27,7 +31,23 @@ def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) ->
     if driver.app_uid != o.app.metadata.uid or report.epoch != driver.epoch or driver.epoch < status.epoch:
         return None  # a late watch may show an earlier epoch, of another lineage
     found = (report.epoch, report.lineage)
-    return Step(adopt=found) if found != (status.epoch, status.lineage) else None
+    if found == (status.epoch, status.lineage):
+        return None
+    return Step(adopt=found, autoscaling=_autoscaling_of_lost_status(o, report.executors_wanted))
+
+
+def _autoscaling_of_lost_status(o: Observation, wanted: int) -> AutoscalingStatus | None:
+    """Return the autoscaler's status with the number that the driver has, if the status was lost with the target.
+
+    Without it, the driver would be scaled down to ``executor.instances`` at once.
+    """
+    asked, known = o.app.spec.autoscaling, o.app.status.autoscaling
+    if o.app.status.lineage or asked is None or not is_autoscaled(o.app) or wanted <= 0:
+        return None
+    if known is not None and known.target:
+        return None
+    target = max(asked.min_executors, min(wanted, asked.max_executors))
+    return msgspec.structs.replace(known or AutoscalingStatus(mode=asked.mode.value), target=target)
 
 
 def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tidegate.api.spec_hash import has_same_store, held_version, recorded_version
+from tidegate.api.status.autoscaling_status import AutoscalingStatus
 from tidegate.api.streaming_app import (
     RollbackSnapshot,
     SnapshotBatch,
@@ -67,6 +68,8 @@ class Step:
     """Used from now on, by a pod that is not the driver; 0: stays as it is."""
     adopt: tuple[int, int] = (0, 0)
     """Epoch and lineage of the driver that runs, where the status has others; zeros: it has these."""
+    autoscaling: AutoscalingStatus | None = None
+    """With the number of executors of that driver, where the status has lost it; None: stays as it is."""
 
 
 def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
@@ -78,6 +81,7 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
         upgrade=step.upgrade or status.upgrade,
         last_stable=step.stable or status.last_stable,
         epoch=step.epoch or status.epoch,
+        autoscaling=step.autoscaling or status.autoscaling,
     )
 
 

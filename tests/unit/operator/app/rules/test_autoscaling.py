@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tidegate.api.spec import AutoscalingMode, AutoscalingSpec
-from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp
+from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp, StreamingAppStatus
 from tidegate.app.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.app.rules.plan import decide
 from tidegate.autoscaling.algorithm.evaluate import Evaluation
@@ -123,6 +123,38 @@ def test_a_new_process_of_the_operator_goes_on_with_the_target_in_the_status() -
     app = scaled_app(autoscaling=AutoscalingStatus(mode="Active", target=6))
     assert of_kind(plan_of(app, reported=6), SetExecutors) == []
     assert of_kind(plan_of(app, reported=2), SetExecutors)[0].instances == 6
+
+
+def test_a_driver_keeps_its_executors_when_status_and_memory_are_lost() -> None:
+    """It says how many it has; the spec's number is what it started with, days ago."""
+    lost = msgspec.structs.replace(scaled_app(), status=StreamingAppStatus())
+    driver = running_driver(scaled_app(), ready=True)
+    before_report = stored(lost, decide(observe(lost, driver=driver), NOW).actions)
+    for app in (lost, before_report):
+        reported = report_of(driver, executors_wanted=6, executors_running=6, lineage=1)
+        actions = decide(observe(app, driver=driver, agent=reported), NOW).actions
+        assert (of_kind(actions, SetExecutors), written(actions).target) == ([], 6)
+        again = decide(observe(stored(app, actions), driver=driver, agent=reported), NOW).actions
+        assert of_kind(again, SetExecutors) == []
+
+
+def test_a_number_that_a_driver_had_is_taken_over_within_the_bounds() -> None:
+    lost = msgspec.structs.replace(scaled_app(), status=StreamingAppStatus())
+    driver = running_driver(scaled_app(), ready=True)
+    reported = report_of(driver, executors_wanted=20, executors_running=20, lineage=1)
+    actions = decide(observe(lost, driver=driver, agent=reported), NOW).actions
+    assert ([each.instances for each in of_kind(actions, SetExecutors)], written(actions).target) == ([8], 8)
+
+
+def test_a_number_that_is_not_lost_is_not_taken_from_the_driver() -> None:
+    """Whoever switches the autoscaler on has it start from the spec's number."""
+    (action,) = of_kind(plan_of(scaled_app(), reported=6), SetExecutors)
+    assert action.instances == 2
+    off = msgspec.structs.replace(scaled_app("Off"), status=StreamingAppStatus())
+    driver = running_driver(off, ready=True)
+    reported = report_of(driver, executors_wanted=6, executors_running=6, lineage=1)
+    (action,) = of_kind(decide(observe(off, driver=driver, agent=reported), NOW).actions, SetExecutors)
+    assert action.instances == 2
 
 
 def test_a_driver_that_is_launched_starts_from_the_target() -> None:
