@@ -110,7 +110,8 @@ class Carrier:
     steady: Callable[[], float] = time.monotonic
     damaged: Mapping[str, str] = field(default_factory=dict)
     """Id of each complete snapshot that lacks files -> what it lacks, as of the last look."""
-    _inspected: Catalog | None = None
+    _inspected: str | None = None
+    """ETag of the catalog as of the last look, not the catalog itself: with many snapshots that has hundreds of MiB."""
 
     def check(self) -> None:
         """Find out which is the newest, and which lack files, if the catalog is another one than at the last look.
@@ -122,12 +123,16 @@ class Carrier:
             Exception: what the store's client raises.
         """
         repository = self.connect()
-        known = repository.read()
-        if known != self._inspected or self.damaged:
-            known = reentry.enter_published(repository)
-            self.damaged = missing.find(repository)
-            self._inspected = known
-        self._learn(known)
+        # Of before the looks: what is changed meanwhile is looked at again.
+        found = repository.store.head(repository.catalog_key)
+        version = found.etag if found is not None else ""
+        if version == self._inspected and not self.damaged:
+            return
+        # One catalog at a time in memory.
+        created = _created(reentry.enter_published(repository))
+        self.damaged = missing.find(repository)
+        self._inspected = version
+        self._learn(created)
 
     def pin(self) -> None:
         """Have Spark leave state alone from now on, for ten minutes; raises what the store's client raises."""
@@ -179,7 +184,7 @@ class Carrier:
         request = self._request(order, lineage_mark.parent_of_first(repository, self.config.lineage))
         made = take(repository, self.layout, request, self.clock(), copiers)
         known = repository.read()
-        self._learn(known)
+        self._learn(_created(known))
         return report_of(repository, made, known.snapshots.get(order.id))
 
     def adopt(self, order: AdoptOrder) -> SnapshotReport:
@@ -241,7 +246,8 @@ class Carrier:
             Exception: what the store's client raises; to be done again.
         """
         repository = self.connect()
-        self._learn(reentry.change(repository, lambda it: catalog.dispose(catalog.release(it, name, name), name)))
+        known = reentry.change(repository, lambda it: catalog.dispose(catalog.release(it, name, name), name))
+        self._learn(_created(known))
         upgrade_pin.forget(repository, name)
         rehearsal_copy.forget(repository, name)
         collect.collect(repository, self.clock())
@@ -291,10 +297,14 @@ class Carrier:
             spec=order.spec,
         )
 
-    def _learn(self, known: Catalog) -> None:
-        ready = ((name, known.snapshots[name]) for name in known.ready() if name not in self.damaged)
-        found = (it.created for name, it in ready if not catalog.is_an_upgrades_own(name, it))
-        self.newest = max(found, default=None)
+    def _learn(self, created: Mapping[str, float]) -> None:
+        self.newest = max((at for name, at in created.items() if name not in self.damaged), default=None)
+
+
+def _created(known: Catalog) -> dict[str, float]:
+    """Return when each complete snapshot was begun that is not an upgrade's own. Pure."""
+    ready = ((name, known.snapshots[name]) for name in known.ready())
+    return {name: it.created for name, it in ready if not catalog.is_an_upgrades_own(name, it)}
 
 
 @contextlib.contextmanager

@@ -655,6 +655,20 @@ def test_a_driver_finds_what_lacks_files_at_its_start_and_when_the_catalog_chang
     assert service.report("a").state is READY
 
 
+def test_a_catalog_that_is_what_it_was_is_not_read_again() -> None:
+    """With a thousand snapshots of ten thousand objects it has half a gigabyte in memory."""
+    service, asked = service_with(3), list[tuple[str, str]]()
+    service.take("a")
+    service.attempt()
+    service.worker.check()
+    service.watch = lambda call: asked.append((call.verb, call.key)) if not call.done else None
+    newest = service.carrier.newest
+    service.now += 400
+    service.worker.check()
+    assert asked == [("head", "apps/orders/snapshots/catalog.json")]
+    assert service.carrier.newest == newest == 1000.0
+
+
 def test_the_age_of_the_newest_snapshot_is_that_of_the_newest_one_that_is_whole() -> None:
     service = service_with(3)
     for name in "ab":
