@@ -10,6 +10,7 @@ from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     goes_with_storage,
     import_holder,
+    is_damaged,
     is_imported,
 )
 from tidegate.api.streaming_app import DeletionPolicy
@@ -112,7 +113,10 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 
 def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Keep it for applications that are to start with it, until they have; only what is complete is of use to them."""
+    """Keep it for applications that are to start with it, until they have; only what is whole is of use to them.
+
+    They start from what is kept for them, and nothing could start from one that is damaged, or gone.
+    """
     status = o.snapshot.status
     ready = status.condition(Health.READY.value)
     begun = (
@@ -120,7 +124,7 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         and ready is not None
         and ready.reason not in (Reason.NEEDED_BY_FORK, Reason.POD_STOPPING)
     )
-    if not o.forks or status.ready_time is None or begun:
+    if not o.forks or status.ready_time is None or begun or is_damaged(o.snapshot):
         return None
     message = messages.needed_by(", ".join(o.forks))
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.NEEDED_BY_FORK, message)

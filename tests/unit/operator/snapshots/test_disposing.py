@@ -313,6 +313,19 @@ def test_a_fork_that_comes_when_the_disposal_has_begun_does_not_stop_it() -> Non
     assert kinds(decide_snapshot(late, NOW)) == ["GiveOrders"]
 
 
+@pytest.mark.parametrize("reason", [Reason.SNAPSHOT_DAMAGED, Reason.SNAPSHOT_GONE])
+def test_what_is_damaged_or_gone_is_kept_for_nobody(reason: Reason) -> None:
+    """A fork starts from what is kept for it; and it asks for this one to be deleted, so that another can come."""
+    whole = ready_snapshot()
+    asked = msgspec.structs.replace(whole, spec=msgspec.structs.replace(whole.spec, verify_nonce=1))
+    said_so = pod_that_said(report(SnapshotState.FAILED, reason), name=f"{ID}-verify", spec_hash=pod(APP).spec_hash)
+    found = settled(observe(asked, app=APP, verifying=said_so)).snapshot
+    assert found.status.phase is SnapshotPhase.FAILED
+    o = observe_running(doomed(found), forks=("variant",))
+    assert "GiveOrders" in kinds(decide_snapshot(o, NOW))
+    assert decide_snapshot(settled(o), NOW).reason == "Disposing"
+
+
 def test_what_never_was_complete_is_kept_for_nobody() -> None:
     plan = decide_snapshot(observe_running(doomed(snapshot(begun())), forks=("variant",)), NOW)
     assert "GiveOrders" in kinds(plan)
