@@ -262,7 +262,7 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
 def test_storage_that_an_earlier_application_left_is_not_taken_until_its_claim_is_removed(world: World) -> None:
     world.make_namespace(NAMESPACE)
     key = f"apps/{NAMESPACE}/again/app.json"
-    left = json.dumps({"uid": "of-an-earlier-one", "namespace": NAMESPACE, "app": "again", "epoch": 3})
+    left = json.dumps({"uid": "of-an-earlier-one", "namespace": NAMESPACE, "app": "again", "epoch": 3, "lineage": 1})
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=left.encode())
     world.kubectl.apply(counting(world, "again"))
     condition = wait_for(

@@ -82,7 +82,7 @@ def await_lost(world: World, app: str) -> dict[str, Any]:
         status, ready = app_of(world, app)
         assert (ready.get("status"), ready.get("reason")) == ("False", "SourceDataLost"), ready
         assert f"topic '{TOPIC}', partition 0 " in ready["message"]
-        assert "spec.startFrom.startingOffsets" in ready["message"]
+        assert "spec.upgrade.startingOffsets" in ready["message"]
         return status
 
     return wait_for(f"{app} to say what is lost", probe, timeout=600, interval=1)
