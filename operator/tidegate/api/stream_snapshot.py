@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.api.control_message import channel_message_name
 from tidegate.api.references import LocalReference
 from tidegate.api.spec import DeletionPolicy, Resources
 from tidegate.api.status.bounds import within_bounds
@@ -34,19 +32,10 @@ EXPORTED = "Exported"
 """Type of the condition that says whether its state was written as plain files, as spec.export asks."""
 ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
 """The time of the schedule for which it was taken."""
-OF_MESSAGE = "control-"
-"""How the ids begin of snapshots that control messages have taken."""
-ANNOTATION_SNAPSHOT_ID = "tidegate.dev/snapshot-id"
-"""The id of a snapshot that was taken before its resource was made; none but those of control messages are."""
-ANNOTATION_MADE_AS = "tidegate.dev/made-as"
-"""Beside it, namespace and name of the resource: a copy under another one has the annotations, and not the snapshot."""
 ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
 """On one that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_KEEP = "tidegate.dev/retention"
 """:class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
-
-
-_ID_OF_MESSAGE = re.compile(OF_MESSAGE + r"[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?")
 
 
 class SnapshotPhase(StrEnum):
@@ -378,30 +367,3 @@ def import_place(uri: str) -> tuple[str, str]:
 def import_holder(metadata: Metadata) -> str:
     """Return under which name an import holds the snapshot where it is."""
     return f"import-{metadata.uid}"
-
-
-def stored_id(snapshot: StreamSnapshot) -> str:
-    """Return the id of the snapshot in its storage; an imported one has it from elsewhere."""
-    return import_place(snapshot.spec.uri)[1] if is_imported(snapshot) else snapshot_id(snapshot.metadata)
-
-
-def snapshot_id(metadata: Metadata) -> str:
-    """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another.
-
-    That of a control message's is the driver's; a copy of the resource has a snapshot of its own.
-    """
-    noted = metadata.annotations.get(ANNOTATION_SNAPSHOT_ID, "")
-    if _ID_OF_MESSAGE.fullmatch(noted) and _is_made_for(metadata, noted):
-        return noted
-    return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"
-
-
-def _is_made_for(metadata: Metadata, identity: str) -> bool:
-    """Return whether a resource is the one that was made for a message's snapshot, which may be made again."""
-    made_as = metadata.annotations.get(ANNOTATION_MADE_AS)
-    if made_as is not None:
-        return made_as == f"{metadata.namespace}/{metadata.name}"
-    # Those of an earlier operator show it by their names alone.
-    log_id, app_uid = identity.removeprefix(OF_MESSAGE), metadata.annotations.get(ANNOTATION_APP_UID, "")
-    ends = (f"-{log_id.replace('-', '')[:8]}", channel_message_name("", app_uid, log_id))
-    return metadata.name.endswith(ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tidegate.api.snapshot_identity import snapshot_id
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
@@ -15,7 +16,6 @@ from tidegate.api.stream_snapshot import (
     is_to_be_verified,
     owner_uid,
     retention_of,
-    snapshot_id,
 )
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.kinds.open_resources import OpenResources

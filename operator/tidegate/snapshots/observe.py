@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
+from tidegate.api.snapshot_identity import snapshot_id
+from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount

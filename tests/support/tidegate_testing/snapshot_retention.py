@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidegate.api.stream_snapshot import ANNOTATION_KEEP, LABEL_SCHEDULED, StreamSnapshot, snapshot_id
+from tidegate.api.snapshot_identity import snapshot_id
+from tidegate.api.stream_snapshot import ANNOTATION_KEEP, LABEL_SCHEDULED, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshot
 from tidegate.snapshots.rules.plan import decide_snapshot

@@ -495,9 +495,9 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
         reported = json.loads(answer.read())
     server.close()
     whole = json.loads(stored("snapshot-reports"))["snapshots"][0]
-    figures = {"id", "state", "reason", "files", "bytes", "of_files", "of_bytes", "rows", "new_bytes", "seconds"}
+    shown = {"id", "state", "reason", "files", "bytes", "of_files", "of_bytes", "rows", "new_bytes", "seconds"}
     nothing = json.loads(to_json(SnapshotReport("", SnapshotState.WAITING)))
-    assert reported == {"snapshots": [{**nothing, **{name: whole[name] for name in figures}}]}
+    assert reported == {"snapshots": [{**nothing, **{name: whole[name] for name in shown}}]}
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:

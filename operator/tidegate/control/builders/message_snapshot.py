@@ -11,14 +11,8 @@ from typing import Any
 import msgspec
 
 from tidegate.api.control_message import ControlMessage
-from tidegate.api.stream_snapshot import (
-    ANNOTATION_MADE_AS,
-    ANNOTATION_SNAPSHOT_ID,
-    LABEL_OF_MESSAGE,
-    OF_MESSAGE,
-    SNAPSHOT_KIND,
-    ExportFormat,
-)
+from tidegate.api.snapshot_identity import ANNOTATION_MADE_AS, ANNOTATION_SNAPSHOT_ID, OF_MESSAGE
+from tidegate.api.stream_snapshot import LABEL_OF_MESSAGE, SNAPSHOT_KIND, ExportFormat
 from tidegate.api.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.contract.control_protocol import DUMP_STATE
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY

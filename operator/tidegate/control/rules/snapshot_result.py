@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.api.control_message import MessagePhase
-from tidegate.api.stream_snapshot import (
-    ANNOTATION_SNAPSHOT_ID,
-    EXPORTED,
-    ExportPhase,
-    SnapshotExport,
-    SnapshotPhase,
-    StreamSnapshot,
-)
+from tidegate.api.snapshot_identity import ANNOTATION_SNAPSHOT_ID
+from tidegate.api.stream_snapshot import EXPORTED, ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.control.builders.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.snapshot_identity import snapshot_id, stored_id
 from tidegate.api.spec import Resources, ScratchVolume
-from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, is_imported, snapshot_id, stored_id
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity

@@ -5,15 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tidegate.api.snapshot_identity import snapshot_id
 from tidegate.api.spec import Helpers
-from tidegate.api.stream_snapshot import (
-    SNAPSHOT_KIND,
-    SnapshotStorage,
-    StreamSnapshot,
-    import_place,
-    is_imported,
-    snapshot_id,
-)
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, SnapshotStorage, StreamSnapshot, import_place, is_imported
 from tidegate.api.streaming_app import (
     Application,
     Driver,

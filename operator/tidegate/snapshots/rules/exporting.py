@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
+from tidegate.api.snapshot_identity import snapshot_id
 from tidegate.api.stream_snapshot import (
     ExportPhase,
     ExportSpec,
@@ -16,7 +17,6 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshot,
     is_to_be_exported,
     is_to_be_verified,
-    snapshot_id,
 )
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.conditions import time_in_status

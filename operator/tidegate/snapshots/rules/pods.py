@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
+from tidegate.api.snapshot_identity import snapshot_id, stored_id
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.engine.rules.actions import EnsureAccess

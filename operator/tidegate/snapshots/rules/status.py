@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.api.snapshot_identity import stored_id
 from tidegate.api.status.bounds import LONGEST_TEXT, MOST_ITEMS
 from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
@@ -18,7 +19,6 @@ from tidegate.api.stream_snapshot import (
     SnapshotVersion,
     StreamSnapshotStatus,
     is_imported,
-    stored_id,
 )
 from tidegate.engine.rules.conditions import build_conditions, time_in_status, transition_time
 from tidegate.engine.rules.pauses import time_left

@@ -10,6 +10,7 @@ import dataclasses
 from typing import assert_never
 
 from tidegate.api.lost_status import has_launched
+from tidegate.api.snapshot_identity import snapshot_id, stored_id
 from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     SnapshotVersion,
@@ -18,8 +19,6 @@ from tidegate.api.stream_snapshot import (
     is_imported,
     is_scheduled,
     owner_uid,
-    snapshot_id,
-    stored_id,
 )
 from tidegate.engine.rules.actions import AddFinalizer
 from tidegate.engine.rules.health import Health

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.api.stream_snapshot import (
-    SnapshotExport,
-    SnapshotPhase,
-    StreamSnapshot,
-    is_at_deletion,
-    owner_uid,
-    snapshot_id,
-)
+from tidegate.api.snapshot_identity import snapshot_id
+from tidegate.api.stream_snapshot import SnapshotExport, SnapshotPhase, StreamSnapshot, is_at_deletion, owner_uid
 from tidegate.api.streaming_app import Phase
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records.record import PodRecord, seconds_since_notified

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.api.stream_snapshot import (
-    SnapshotPhase,
-    goes_with_storage,
-    is_ready,
-    is_to_be_verified,
-    snapshot_id,
-    stored_id,
-)
+from tidegate.api.snapshot_identity import snapshot_id, stored_id
+from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready, is_to_be_verified
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.api.control_message import ControlMessage, channel_message_name
+from tidegate.api.snapshot_identity import snapshot_id
 from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     ExportPhase,
@@ -14,7 +15,6 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshot,
     StreamSnapshotSpec,
     StreamSnapshotStatus,
-    snapshot_id,
 )
 from tidegate.api.streaming_app import LocalReference, Metadata
 from tidegate.control.actions import GiveMessages, MakeSnapshot

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.api.snapshot_identity import snapshot_id
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.snapshots.actions import DeleteSnapshot, StampRetention

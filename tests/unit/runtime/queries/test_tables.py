@@ -126,21 +126,21 @@ def test_a_table_that_is_another_one_than_before_is_told_at_any_start(
     exists: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under the name that it had: a catalog or a warehouse that was changed goes by none of the query's own."""
-    told: list[tuple[str, str, bool]] = []
+    events: list[tuple[str, str, bool]] = []
     folders = {"s3a://bucket/c/offsets": ["0", "1"], "s3a://bucket/c/commits": ["0"]}
     monkeypatch.setattr(tables, "find", lambda *_: table(exists=exists, lasts=True))
     monkeypatch.setattr(tables, "names_in", lambda _, folder: folders.get(folder))
-    of_driver = Tables(None, lambda *said: told.append(said), None, apart=True, pinned=False)  # type: ignore[arg-type] # asked by what is put in its place
+    of_driver = Tables(None, lambda *said: events.append(said), None, apart=True, pinned=False)  # type: ignore[arg-type] # asked by what is put in its place
 
     def start() -> None:
         of_driver.before_query(None, "main", "s3a://bucket/c", "events", Given("parquet"))  # type: ignore[arg-type] # likewise
 
     start()
-    ((reason, message, warning),) = told
+    ((reason, message, warning),) = events
     assert (reason, warning) == (Reason.TABLE_LOCATION, True)
     assert IN_BUCKET in message
     assert "None of the earlier batches of the query is there" in message
     folders[f"{IN_BUCKET}/_spark_metadata"] = ["0"]
     if exists:
         start()
-        assert len(told) == 1
+        assert len(events) == 1
