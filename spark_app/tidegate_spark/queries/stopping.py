@@ -79,8 +79,8 @@ class Position:
 
     @property
     def ends_if_asked(self) -> bool:
-        """True if it looks at the state before it plans another batch, and loses nothing by it."""
-        return self.awaits_trigger or (self.waits_for_lock and not self.plans)
+        """True if it looks at the state before it plans another batch, as long as it stays where it is."""
+        return self.awaits_trigger or self.polls_for_data or (self.waits_for_lock and not self.plans)
 
     @property
     def polls_for_data(self) -> bool:
@@ -235,32 +235,48 @@ def _let_end(execution: Any, thread: Any, patience: Patience) -> None:
 
 def _end_where_safe(execution: Any, thread: Any, lock: Any, patience: Patience) -> bool:
     """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
-    active, terminated = _states(execution)
     while thread.isAlive() and not patience.is_over():
         position = position_of(thread, lock)
         if position.begins_batch:
             return False
         if position.ends_if_asked:
-            execution.state().set(terminated)
-            return True
-        if position.polls_for_data:
-            # It may wake up right now and come to the lock; if that is to plan a batch, we take the word back.
-            execution.state().set(terminated)
-            if _obeys(thread, lock, patience):
-                return True
-            execution.state().compareAndSet(terminated, active)
-            return False
+            return ask_to_end(execution, thread, lock, patience.is_over)
         thread.join(JOIN_MILLISECONDS)
     return not thread.isAlive()
 
 
-def _obeys(thread: Any, lock: Any, patience: Patience) -> bool:
+def ask_to_end(execution: Any, thread: Any, lock: Any, is_over: Callable[[], bool]) -> bool:
+    """Have the execution's thread end at its next look at the state; to be called by who holds the lock.
+
+    A thread that waits for its trigger, or for data, may wake up right now, look at the state, and come to the lock to
+    plan a batch, before the state is set: interrupted after that, the batch would be undone. So it is looked at again.
+
+    Args:
+        execution: the query's.
+        thread: the execution's.
+        lock: its progress lock.
+        is_over: returns whether nobody waits any longer; then it has to end wherever it is.
+
+    Returns:
+        False if it is about to plan a batch: then the state is as it was.
+    """
+    active, terminated = _states(execution)
+    execution.state().set(terminated)
+    if _obeys(thread, lock, is_over):
+        return True
+    execution.state().compareAndSet(terminated, active)
+    return False
+
+
+def _obeys(thread: Any, lock: Any, is_over: Callable[[], bool]) -> bool:
     """Return False if the thread waits for the lock to plan a batch, True once it is past that, or out of time."""
-    while thread.isAlive() and not patience.is_over():
+    while thread.isAlive() and not is_over():
         position = position_of(thread, lock)
         # A thread that ends takes the lock once more, to wake up those who wait for it: that is no new batch.
         if position.waits_for_lock:
             return not position.plans
+        if position.awaits_trigger:
+            return True  # it looks at the state when that is over
         thread.join(JOIN_MILLISECONDS)
     return True
 
@@ -270,11 +286,6 @@ def position_of(thread: Any, lock: Any) -> Position:
     # The order matters: a thread that waits for the lock we hold stays where its stack then shows it.
     waits = bool(lock.hasQueuedThread(thread))
     return Position(waits, tuple(str(frame.getMethodName()) for frame in thread.getStackTrace()))
-
-
-def ask_to_end(execution: Any) -> None:
-    """Have the execution's thread end at its next look at the state."""
-    execution.state().set(_states(execution)[1])
 
 
 def _states(execution: Any) -> tuple[Any, Any]:

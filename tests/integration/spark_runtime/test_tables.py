@@ -61,6 +61,7 @@ def test_a_table_goes_on_after_a_restart_though_its_catalog_does_not_outlast_the
     assert Reason.TABLE_LOCATION not in notices(second)
 
 
+@pytest.mark.long  # test_rollbacks.py has the file sink, tests/unit/runtime/queries that a table is one
 def test_a_rollback_treats_the_files_of_a_table_as_those_of_a_file_sink(
     start_driver: StartDriver, warehouse: dict[str, str], object_store: ObjectStore
 ) -> None:

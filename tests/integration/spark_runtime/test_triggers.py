@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tidegate_spark.contract.protocol import EXIT_OK, Pin, QueryReport, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalResult, rehearsal_place
@@ -58,6 +60,7 @@ def test_a_continuous_query_is_ready_by_its_epochs_and_goes_on_with_the_next_one
     assert query(second, "continuous").committed <= query(second, "continuous").batch_id - end.batches["continuous"]
 
 
+@pytest.mark.long  # the test above has its epochs, test_rollbacks.py rollbacks
 def test_a_continuous_query_is_rehearsed_upgraded_and_rolled_back_by_its_epochs(
     start_driver: StartDriver, object_store: ObjectStore
 ) -> None:

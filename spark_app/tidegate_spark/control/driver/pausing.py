@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,12 +137,13 @@ class Pauser:
                 if self._wants():
                     self._change.wait(POLL_SECONDS if position.begins_batch else SHORT_SECONDS)
         if self._stopping and self._wanted and thread.isAlive():
-            self._end(hold.query, execution, stopping.position_of(thread, lock))
+            self._end(hold.query, execution, thread, lock)
 
-    def _end(self, query: StreamingQuery, execution: Any, position: stopping.Position) -> None:
+    def _end(self, query: StreamingQuery, execution: Any, thread: Any, lock: Any) -> None:
         """Have a query that is held end as soon as it is released."""
-        if position.ends_if_asked:
-            stopping.ask_to_end(execution)
+        end = time.monotonic() + ANNOUNCED_SECONDS
+        asked = stopping.position_of(thread, lock).ends_if_asked
+        if asked and stopping.ask_to_end(execution, thread, lock, lambda: time.monotonic() > end):
             return
         # It is about to plan a batch. Interrupted, it comes to nothing before that batch is written down.
         threading.Thread(target=_stop, args=(query,), name="pause", daemon=True).start()

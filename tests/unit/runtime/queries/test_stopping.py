@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.driver.ending import Budget, stop_message
+from tidegate_spark.queries import stopping
 from tidegate_spark.queries.entries import Entry
 from tidegate_spark.queries.stopping import Position, Stopped, stop_at_boundary
 
@@ -27,7 +28,7 @@ def test_a_thread_that_waits_to_plan_a_batch_is_let_go_on() -> None:
     assert not PLANNING.ends_if_asked
 
 
-@pytest.mark.parametrize("position", [AFTER_BATCH, ENDING, BETWEEN_TRIGGERS])
+@pytest.mark.parametrize("position", [AFTER_BATCH, ENDING, BETWEEN_TRIGGERS, POLLING])
 def test_a_thread_that_is_past_its_batch_ends_when_told(position: Position) -> None:
     assert position.ends_if_asked
     assert not position.begins_batch
@@ -118,6 +119,56 @@ def test_a_batch_that_nobody_computes_is_interrupted_long_before_the_deadline(mo
     (stopped,) = stop_at_boundary([entry], time.monotonic() + 3600, 5, lambda running: False)
     assert query.interrupted
     assert stopped == Stopped("main", 4, 3, given_up=True)
+
+
+class ThreadThatWakes:
+    """A query's thread that moves on between two looks at it."""
+
+    def __init__(self, *positions: Position) -> None:
+        self.state = "ACTIVE"
+        self._positions = list(positions)
+
+    def position(self) -> Position:
+        return self._positions.pop(0) if len(self._positions) > 1 else self._positions[0]
+
+
+@pytest.mark.parametrize("waits", [BETWEEN_TRIGGERS, POLLING])
+def test_a_thread_that_wakes_up_as_it_is_told_to_end_plans_its_batch_undisturbed(
+    waits: Position, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = ThreadThatWakes(waits, PLANNING)
+    assert not ask(woken, monkeypatch)
+    assert woken.state == "ACTIVE"
+
+
+@pytest.mark.parametrize("ends", [BETWEEN_TRIGGERS, ENDING, AFTER_BATCH])
+def test_a_thread_that_sees_that_it_is_told_to_end_is_not_called_back(
+    ends: Position, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays = ThreadThatWakes(BETWEEN_TRIGGERS, ends)
+    assert ask(stays, monkeypatch)
+    assert stays.state == "TERMINATED"
+
+
+def test_a_thread_that_polls_is_waited_for_until_it_comes_to_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    polls = ThreadThatWakes(POLLING, POLLING, POLLING, ENDING)
+    assert ask(polls, monkeypatch)
+    assert polls.state == "TERMINATED"
+
+
+def ask(woken: ThreadThatWakes, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Look where the thread is, and tell it to end."""
+    monkeypatch.setattr(stopping, "_states", lambda execution: ("ACTIVE", "TERMINATED"))
+    monkeypatch.setattr(stopping, "position_of", lambda thread, lock: woken.position())
+
+    def exchange(old: str, new: str) -> None:
+        woken.state = new if woken.state == old else woken.state
+
+    state = SimpleNamespace(set=lambda new: setattr(woken, "state", new), compareAndSet=exchange)
+    execution = SimpleNamespace(state=lambda: state)
+    thread = SimpleNamespace(isAlive=lambda: True, join=lambda milliseconds: None)
+    assert woken.position().ends_if_asked
+    return stopping.ask_to_end(execution, thread, None, lambda: False)
 
 
 def test_the_running_batch_gets_most_of_the_grace_period() -> None:
