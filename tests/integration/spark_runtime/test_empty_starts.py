@@ -68,6 +68,7 @@ def test_a_query_that_spark_cannot_continue_starts_empty_each_time_and_the_other
     assert second.termination.reason is Reason.STOPPED
 
 
+@pytest.mark.long  # the test below has the upgrade and the rollback, test_rehearsals.py rehearsals
 def test_an_upgrade_a_rehearsal_and_a_rollback_blame_no_version_for_it(
     start_driver: StartDriver, object_store: ObjectStore
 ) -> None:

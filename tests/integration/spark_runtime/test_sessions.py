@@ -62,6 +62,7 @@ def test_a_way_to_spark_that_does_not_run_here_is_refused_with_what_to_do_instea
     assert "swallowed" not in driver.output
 
 
+@pytest.mark.long  # tests/unit/runtime/monitoring/test_child_spark.py has it
 def test_queries_of_a_childs_spark_are_reported_until_the_script_starts_its_own(
     start_driver: StartDriver, tmp_path: Path
 ) -> None:
