@@ -294,7 +294,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
         take_labels_off(kubectl)
-        # Nobody is there to take it in time, and a minute later its resource goes.
+        # Nobody is there to take it in time.
         kubectl.apply(MESSAGE)
         # That what was missing is there is seen within half a minute: meanwhile there is something else to see.
         hold_an_edit(kubectl)
@@ -310,6 +310,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"intervalSeconds": 60}}})
         make_a_snapshot_due(kubectl)
         wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=300)
+        have_the_message_ended_long_ago(kubectl)
         wait_for("the message to be gone", lambda: not kubectl.list("ctl", TEAM), timeout=300)
         kubectl.delete("sapp", APP, TEAM)
         wait_for("the application to be purged", lambda: application_is_gone(kubectl), timeout=300)
@@ -333,6 +334,17 @@ def make_a_snapshot_due(kubectl: Kubectl) -> None:
 
     wait_for("the schedule to begin", begun, timeout=300)
     kubectl.patch_status("sapp", APP, TEAM, {"snapshots": {"startTime": "2026-01-01T00:00:00Z"}})
+
+
+def have_the_message_ended_long_ago(kubectl: Kubectl) -> None:
+    """Have the time be over in which the resource of a message stays that nobody took."""
+    name = MESSAGE["metadata"]["name"]
+
+    def ended() -> bool:
+        return "completionTime" in (kubectl.get("ctl", name, TEAM) or {}).get("status", {})
+
+    wait_for("the message to expire", ended, timeout=300)
+    kubectl.patch_status("ctl", name, TEAM, {"completionTime": "2026-01-01T00:00:00Z"})
 
 
 def access_of_an_earlier_application() -> list[dict[str, Any]]:
