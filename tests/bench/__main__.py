@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from tests.bench import control, hostile, recovery, rescale, snapshot, submit, throughput, upgrade
+from tests.bench import catalog, control, hostile, recovery, rescale, snapshot, submit, throughput, upgrade
 
 BENCHES = {
     "submit": submit.main,
@@ -15,6 +15,7 @@ BENCHES = {
     "control": control.main,
     "throughput": throughput.main,
     "hostile": hostile.main,
+    "catalog": catalog.main,
 }
 
 
