@@ -110,14 +110,13 @@ def test_an_upgrade_is_not_blamed_for_a_topic_that_was_created_again_and_the_sta
     edit = {"application": {"env": [{"name": "VERSION", "value": "2"}]}}
     world.kubectl.patch("sapp", "keeper", NAMESPACE, {"spec": edit})
 
-    def is_rolled_back() -> bool:
+    def of_previous() -> dict[str, Any]:
         status = await_lost(world, "keeper")
         assert status["epoch"] == before + 2, status["epoch"]
-        upgrade = status["upgrade"]
-        assert (upgrade["phase"], upgrade["reason"]) == ("RollingBack", "SourceDataLost"), upgrade
-        return True
+        return status
 
-    wait_for("the new version to be rolled back", is_rolled_back, timeout=900, interval=5)
+    upgrade = wait_for("the launch of the previous version", of_previous, timeout=900, interval=5)["upgrade"]
+    assert (upgrade["phase"], upgrade["reason"]) == ("RollingBack", "SourceDataLost")
 
     # Another application continues with the state, and with what the topic has now.
     world.kubectl.patch("sapp", "keeper", NAMESPACE, {"spec": {"suspend": True}})
