@@ -14,7 +14,7 @@ OF_MESSAGE = "control-"
 ANNOTATION_SNAPSHOT_ID = "tidegate.dev/snapshot-id"
 """The id of a snapshot that was taken before its resource was made; none but those of control messages are."""
 ANNOTATION_MADE_AS = "tidegate.dev/made-as"
-"""Beside it, namespace and name of the resource: a copy under another one has the annotations, and not the snapshot."""
+"""Beside it, what :func:`made_as` returns: a copy under another name has the annotations, and not the snapshot."""
 _ID_OF_MESSAGE = re.compile(OF_MESSAGE + r"[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?")
 
 
@@ -34,11 +34,16 @@ def snapshot_id(metadata: Metadata) -> str:
     return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"
 
 
+def made_as(namespace: str, name: str) -> str:
+    """Return by what a resource is known to be the one that was made for a message's snapshot."""
+    return f"{namespace}/{name}"
+
+
 def _is_made_for(metadata: Metadata, identity: str) -> bool:
     """Return whether a resource is the one that was made for a message's snapshot, which may be made again."""
-    made_as = metadata.annotations.get(ANNOTATION_MADE_AS)
-    if made_as is not None:
-        return made_as == f"{metadata.namespace}/{metadata.name}"
+    noted = metadata.annotations.get(ANNOTATION_MADE_AS)
+    if noted is not None:
+        return noted == made_as(metadata.namespace, metadata.name)
     # Those of an earlier operator show it by their names alone.
     log_id, app_uid = identity.removeprefix(OF_MESSAGE), metadata.annotations.get(ANNOTATION_APP_UID, "")
     ends = (f"-{log_id.replace('-', '')[:8]}", channel_message_name("", app_uid, log_id))

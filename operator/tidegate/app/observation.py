@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.app.builders.references import Reference
 from tidegate.autoscaling.algorithm.recommend import Advice
@@ -118,6 +118,11 @@ def applied_hash(o: Observation) -> str:
 def is_reported(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
     return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)
+
+
+def own_snapshots(o: Observation) -> tuple[StreamSnapshot, ...]:
+    """Return the snapshots of this very application, and none of an earlier one of its name."""
+    return tuple(snapshot for snapshot in o.snapshots if owner_uid(snapshot) == o.app.metadata.uid)
 
 
 def pods_of(o: Observation) -> tuple[PodRecord, ...]:

@@ -39,10 +39,11 @@ class Later:
 
 def is_known_whole(snapshot: StreamSnapshot) -> bool:
     """Return whether a snapshot is complete, and was found whole if anybody wanted to know."""
-    return _is_whole(snapshot) and not is_to_be_verified(snapshot)
+    return is_whole(snapshot) and not is_to_be_verified(snapshot)
 
 
-def _is_whole(snapshot: StreamSnapshot) -> bool:
+def is_whole(snapshot: StreamSnapshot) -> bool:
+    """Return whether a snapshot is complete, and was not found damaged."""
     return snapshot.status.phase is SnapshotPhase.READY and not is_damaged(snapshot)
 
 
@@ -88,7 +89,7 @@ class History:
         """Return in which lines a snapshot stands."""
         if not snapshot.is_final:
             return []
-        whole, scheduled = _is_whole(snapshot), is_scheduled(snapshot)
+        whole, scheduled = is_whole(snapshot), is_scheduled(snapshot)
         lines = (
             (self._whole, whole),
             (self._whole_scheduled, whole and scheduled),

@@ -9,7 +9,6 @@ from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
     StreamSnapshot,
-    is_damaged,
     is_ready,
     is_scheduled,
     is_to_be_exported,
@@ -22,7 +21,7 @@ from tidegate.cache.kinds.open_resources import OpenResources
 from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
 from tidegate.engine.resource_key import Key
 from tidegate.snapshots.builders.stream_snapshot import keep_text
-from tidegate.snapshots.history import History
+from tidegate.snapshots.history import History, is_whole
 from tidegate.snapshots.observation import SnapshotMemory
 
 Stored = StreamSnapshot | UnreadableResource
@@ -123,7 +122,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
 
         Args:
             app: namespace and name.
-            damaged: ids of which it tells.
+            damaged: ids that it reports as damaged.
             purged: its uid if its storage was purged, empty if it was not.
         """
         of_it = {
@@ -165,8 +164,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Return the newest complete snapshot of this very application that is not damaged, None if there is none."""
         key, uid = (app.metadata.namespace, app.metadata.name), app.metadata.uid
         of_it = [self._known[found] for found in self._of_app.get(key, ())]
-        whole = [s for s in of_it if s.status.phase is SnapshotPhase.READY and not is_damaged(s)]
-        ready = [s for s in whole if s.status.app and s.status.app.uid == uid]
+        ready = [s for s in of_it if is_whole(s) and s.status.app and s.status.app.uid == uid]
         return max(ready, key=_time_and_id, default=None)
 
 

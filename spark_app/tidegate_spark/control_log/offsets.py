@@ -20,6 +20,8 @@ MOST_CACHED = 256
 AWAY_SECONDS = 30 * 86400.0
 """A query that the program does not start, and whose last batch was planned so long before that of another one, holds
 nothing of the log back."""
+SELDOM_SECONDS = 86400.0
+"""A program may start a query once a day: until then nobody can say that it does not start it any more."""
 _OFFSET = re.compile(r'\{\s*"' + SOURCE + r'"\s*:\s*(\d+)\s*\}')
 
 

@@ -11,15 +11,12 @@ from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
-from tidegate_spark.control_log.offsets import position_in
+from tidegate_spark.control_log.offsets import SELDOM_SECONDS, position_in
 from tidegate_spark.control_log.reducer import State, Verdict, is_whole, verdicts
 from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""
-
-LATE_SECONDS = 86400.0
-"""After a rollback; a program may start a query once a day."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def kept_at(
         except LostError:
             # Where a rollback undid what is missing, the query may only not have come to run since.
             is_undone = is_whole(log.entries(lowest, highest, whole=False), lowest, highest)
-            least = LATE_SECONDS if is_undone else 0.0
+            least = SELDOM_SECONDS if is_undone else 0.0
             away = [query for query, position in positions.items() if position == lowest]
             positions = {query: position for query, position in positions.items() if position > lowest}
             if not positions or any(age(query) < least for query in away):

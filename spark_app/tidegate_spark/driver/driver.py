@@ -233,7 +233,8 @@ class Driver:
         config, environment = self._config, self._environment
         files = Files(paths, beside)
         start = SparkStart(config, environment, self._progress, process, files=files, ending=self._ending)
-        start.keep_secret, self._path = self._output.secrets.add, start.path
+        start.keep_secret = self._output.secrets.add
+        self._path = start.path
         Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:
             sink_suppression.mute()

@@ -19,7 +19,8 @@ from tidegate_spark.process.held_signals import FIRST, STOPS
 STOP = b"s"
 KILLED = 128
 """A process that a signal ended has this plus its number as exit code, as in a shell."""
-_STOPS = frozenset({signal.SIGTERM})
+_STOPS_ELSEWHERE = frozenset({signal.SIGTERM})
+"""Where it is no first process: in a terminal, the driver gets an interrupt by itself."""
 _FOR_SCRIPT = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
 """What programs take to read a file again, or to write a dump. A terminal sends the first one to both processes."""
 
@@ -58,8 +59,7 @@ def go_on_in_child() -> StopLine:
     To be called while there is one thread: the child has only a copy of the one that calls.
     """
     is_first = os.getpid() == FIRST
-    # In a terminal, the driver gets an interrupt by itself.
-    stops = STOPS if is_first else _STOPS
+    stops = STOPS if is_first else _STOPS_ELSEWHERE
     for_script = _FOR_SCRIPT if is_first else _FOR_SCRIPT - {signal.SIGHUP}
     # Whoever started us may have it ignored; then nobody would tell us of the child's end.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

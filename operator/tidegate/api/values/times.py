@@ -154,7 +154,7 @@ def _by_clock(cron: str, minute: int, zone: datetime.tzinfo | None, *, reverse: 
     """
     shown = datetime.datetime.fromtimestamp(minute, zone).replace(tzinfo=None)
     sign = -1 if reverse else 1
-    # Clocks that are put back show an earlier time later: both sides of the change are looked at.
+    # Clocks that are put back show an earlier time later: so times on both sides of the change count.
     around = _AROUND_A_CHANGE if _changes_near(minute, zone) else datetime.timedelta()
     start = shown - sign * around + (datetime.timedelta(minutes=1) if reverse else datetime.timedelta())
     found: list[float] = []

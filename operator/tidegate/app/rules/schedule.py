@@ -19,13 +19,12 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshot,
     is_damaged,
     is_scheduled,
-    owner_uid,
     scheduled_at,
 )
 from tidegate.api.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpec
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.app.actions import Action, CreateSnapshot
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, own_snapshots
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_of
 from tidegate.engine.rules.actions import PublishEvent
@@ -92,7 +91,7 @@ def _at_a_time(
     if not has_launched(o.app.status):
         return _dealt_with(decision, slot, messages.NOT_STARTED)
     name = scheduled_name(o.app.metadata.name, slot)
-    if any(s.metadata.name == name and owner_uid(s) == o.app.metadata.uid for s in o.snapshots):
+    if any(s.metadata.name == name for s in own_snapshots(o)):
         # Somebody's own by now, or on its way out: it would be found there again and again.
         return _dealt_with(decision, slot, messages.snapshot_there(name))
     if is_unchanged(o):
@@ -165,9 +164,8 @@ def _own(o: Observation) -> tuple[StreamSnapshot, ...]:
     """Return this very application's scheduled snapshots that nobody deletes."""
     return tuple(
         snapshot
-        for snapshot in o.snapshots
+        for snapshot in own_snapshots(o)
         if is_scheduled(snapshot)
-        and owner_uid(snapshot) == o.app.metadata.uid
         and snapshot.metadata.deletion_timestamp is None
         and snapshot.status.phase is not SnapshotPhase.DELETING
     )

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.api.control_message import ControlMessage
-from tidegate.api.snapshot_identity import ANNOTATION_MADE_AS, ANNOTATION_SNAPSHOT_ID, OF_MESSAGE
+from tidegate.api.snapshot_identity import ANNOTATION_MADE_AS, ANNOTATION_SNAPSHOT_ID, OF_MESSAGE, made_as
 from tidegate.api.stream_snapshot import LABEL_OF_MESSAGE, SNAPSHOT_KIND, ExportFormat
 from tidegate.api.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.contract.control_protocol import DUMP_STATE
@@ -52,7 +52,7 @@ def build_message_snapshot(message: ControlMessage, app: StreamingApp) -> dict[s
         "annotations": {
             ANNOTATION_APP_UID: app.metadata.uid,
             ANNOTATION_SNAPSHOT_ID: taken_id(message),
-            ANNOTATION_MADE_AS: f"{namespace}/{name}",
+            ANNOTATION_MADE_AS: made_as(namespace, name),
         },
     }
     spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "deletionPolicy": DeletionPolicy.RETAIN.value}

@@ -31,7 +31,7 @@ from tidegate_spark.control.messages import messages
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.deadlines import Deadlines, OverdueError
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.offsets import AWAY_SECONDS, Positions
+from tidegate_spark.control_log.offsets import AWAY_SECONDS, SELDOM_SECONDS, Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate_spark.control.driver.pausing import Pauser
-
-SETTLED_SECONDS = 86400.0
-"""Before, a process does not say of a query that the program has none of it any more: it may start one once a day."""
 
 log = logging.getLogger("tidegate")
 
@@ -123,7 +120,7 @@ class DriverWorks:
         now = self._clock()
         if self._open_since is None and self.is_open():
             self._open_since = now
-        is_settled = self._open_since is not None and now - self._open_since >= SETTLED_SECONDS
+        is_settled = self._open_since is not None and now - self._open_since >= SELDOM_SECONDS
         here = frozenset(map(self._directory_of, tuple(self.names)))
         return self._positions.oldest(repository, here, AWAY_SECONDS if is_settled else math.inf)
 

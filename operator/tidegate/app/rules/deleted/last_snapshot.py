@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tidegate.api.lost_status import has_launched, may_have_launched
-from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready, owner_uid
+from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import ConfirmDriverGone, CreateSnapshot
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, own_snapshots
 from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.schedule import REFUSED_PAUSE
 from tidegate.app.rules.verdict import Verdict
@@ -24,7 +24,7 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
     if not is_asked_for(o) or _namespace_goes(o):
         return None
     name = last_name(o.app)
-    found = next((s for s in o.snapshots if s.metadata.name == name and owner_uid(s) == o.app.metadata.uid), None)
+    found = next((s for s in own_snapshots(o) if s.metadata.name == name), None)
     if found is None:
         # Also if the newest seems to have all batches: the driver's last words may have gone with its pod.
         return _begin(o, name, now)
@@ -45,8 +45,7 @@ def retain_scheduled_snapshots(o: Observation, now: float) -> Verdict | None:
     """
     if o.app.spec.storage.deletion_policy is not DeletionPolicy.RETAIN:
         return None
-    own = (s for s in o.snapshots if owner_uid(s) == o.app.metadata.uid)
-    going = sorted(s.metadata.name for s in own if s.is_final and goes_with_storage(s))
+    going = sorted(s.metadata.name for s in own_snapshots(o) if s.is_final and goes_with_storage(s))
     if not going:
         return None
     # Their own reconciles note it, and wake the application.
@@ -61,8 +60,7 @@ def mark_purged_snapshots(o: Observation, now: float) -> Verdict | None:
     """
     if not has_completed(o.purge):
         return None
-    own = (s for s in o.snapshots if owner_uid(s) == o.app.metadata.uid)
-    ready = sorted(s.metadata.name for s in own if is_ready(s) and not goes_with_storage(s))
+    ready = sorted(s.metadata.name for s in own_snapshots(o) if is_ready(s) and not goes_with_storage(s))
     if not ready:
         return None
     # Their own reconciles note it, and wake the application.
