@@ -2,6 +2,7 @@
 
 import subprocess
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -117,10 +118,11 @@ def down(site: Site) -> str:
     return "Kafka broker removed"
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 4) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mapping[str, str] | None = None) -> None:
     """Make a topic with one replica; KafkaException if it exists already or the broker is not there."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=30).values():
+    wanted = NewTopic(topic, partitions, 1, config=dict(config or {}))
+    for made in admin.create_topics([wanted], request_timeout=30).values():
         made.result()
 
 

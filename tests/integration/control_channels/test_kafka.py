@@ -12,7 +12,7 @@ from tidegate_spark.control.channels.ports import ChannelError
 from tidegate_spark.control.channels.transports.credentials import ChannelSecret
 from tidegate_spark.control.channels.transports.kafka import KafkaChannel
 from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
-from tidegate_testing.channels import event
+from tidegate_testing.channels import event, reply_to
 from tidegate_testing.kafka_scene import KafkaScene
 
 
@@ -66,6 +66,35 @@ def test_a_topic_that_is_made_anew_is_another_one(topic: KafkaScene) -> None:
     topic.send(event("new"))
     with opened(topic, old.positions) as channel:
         assert messages(received(channel, 1))[0].body == event("new")
+
+
+def test_what_a_transaction_writes_comes_with_its_end_or_never_and_its_end_is_nothing_that_waits(
+    topic: KafkaScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate_spark.control.channels.transports.kafka.POLL_SECONDS", 0.0)
+    with opened(topic) as channel:
+        with topic.transaction(commits=False) as write:
+            write(event("never"))
+            assert messages([channel.receive(2)]) == []
+        with topic.transaction(commits=True) as write:
+            write(event("together"))
+            write(event("with this"))
+            assert messages([channel.receive(2)]) == []
+        bodies = [message.body for message in messages(received(channel, 2))]
+        # Behind the last message is the end of its transaction, which nobody can read.
+        until(lambda: not channel.receive(0.5).messages and channel.waiting() == 0, "nothing that waits")
+    assert bodies == [event("together"), event("with this")]
+
+
+def test_a_reply_too_large_for_its_topic_is_shortened_and_the_others_are_whole(topic: KafkaScene) -> None:
+    topic.reply_topic = f"{topic.topic}-small"
+    kafka.create_topic(topic.site.kafka_host, topic.reply_topic, partitions=1, config={"max.message.bytes": "1000"})
+    with opened(topic) as channel:
+        channel.answer([reply_to("first"), reply_to("wordy", errors=1000), reply_to("last")])
+        channel.answer([reply_to("e" * 2000), reply_to("behind it")])
+    found = [(each["subject"], "shortened" in each["data"]) for each in topic.replies()]
+    # Those that came before it was refused may be there twice: they are told again, as the same events.
+    assert dict(found) == {"first": False, "wordy": True, "last": False, "behind it": False}
 
 
 def test_messages_of_all_partitions_are_read(kafka_site: LocalSite, topic: KafkaScene) -> None:

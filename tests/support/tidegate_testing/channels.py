@@ -8,13 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.contract.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Delivery,
     Received,
     Reply,
 )
+from tidegate_spark.control.channels.replies import reply_of
+from tidegate_spark.control_log.entries import Entry
 
 TOPIC, QUEUE = "topic", "queue"
 MOST_AT_ONCE = 4
@@ -24,6 +28,13 @@ def event(name: str = "1", kind: str = "reload-config", data: Any = None, **more
     """Return a CloudEvent as a producer sends it."""
     attributes = {"specversion": "1.0", "id": name, "source": "/test", "type": kind, "data": data, **more}
     return json.dumps({key: value for key, value in attributes.items() if value is not None}).encode()
+
+
+def reply_to(name: str, errors: int = 0) -> Reply:
+    """Return what is told of a message: of so many errors in one query."""
+    said = QueryAcknowledgement(7, 1, 2, tuple(f"worker {number}: no table" for number in range(errors)))
+    report = MessageReport(name, sequence=3, state=MessageState.DONE, queries={"main": said})
+    return reply_of(Ended(Entry(3, id=f"/me#{name}", source="/me"), report), "shop", "orders")
 
 
 @dataclass

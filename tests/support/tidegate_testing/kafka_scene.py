@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -40,6 +42,21 @@ class KafkaScene:
         """Make the topic again, after its end."""
         kafka.create_topic(self.site.kafka_host, self.topic, partitions=1)
         self._producers.clear()  # they count messages of the topic that was there before
+
+    @contextmanager
+    def transaction(self, *, commits: bool) -> Iterator[Callable[[bytes], None]]:
+        """Return how to write messages that are there together once this is left, or never."""
+        producer = Producer({"bootstrap.servers": self.site.kafka_host, "transactional.id": self.topic})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+
+        def write(body: bytes) -> None:
+            producer.produce(self.topic, body, partition=0)
+            assert producer.flush(60) == 0
+
+        yield write
+        end = producer.commit_transaction if commits else producer.abort_transaction
+        end(60)
 
     def _producer(self, compression: str) -> Producer:
         """Return the one that writes so: each new one takes most of a second before its first message."""

@@ -14,25 +14,20 @@ from tidegate_spark.contract.control_protocol import (
     ChannelSettings,
     InboxSettings,
     KafkaSettings,
-    MessageReport,
-    MessageState,
-    QueryAcknowledgement,
     RabbitSettings,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Received,
     Reply,
 )
-from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.transports import factory, kafka, rabbitmq
 from tidegate_spark.control.channels.transports.credentials import ChannelSecret, read_secret
 from tidegate_spark.control.channels.transports.kafka import KafkaChannel, client_settings, records_in
 from tidegate_spark.control.channels.transports.rabbitmq import RabbitChannel, parameters
-from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link
+from tidegate_testing.channels import reply_to
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
 QUEUE = RabbitSettings("amqp://broker/shop", "control", "replies")
@@ -308,12 +303,6 @@ class ReplyTopic(FakeTopic):
         self.there += [each for each in sent if len(each[1]) <= self.most]
         if any(len(value) > self.most for _, value in sent):
             raise Py4JJavaError("", self.error)
-
-
-def reply_to(name: str, errors: int = 0) -> Reply:
-    said = QueryAcknowledgement(7, 1, 2, tuple(f"worker {number}: no table" for number in range(errors)))
-    report = MessageReport(name, sequence=3, state=MessageState.DONE, queries={"main": said})
-    return reply_of(Ended(Entry(3, id=f"/me#{name}", source="/me"), report), "shop", "orders")
 
 
 def test_a_reply_that_is_too_large_for_its_topic_is_shortened_and_the_others_are_whole() -> None:
