@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,8 +81,10 @@ async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
             peak = memory.stop()
             _say("the same writes before each pod, by a client that decides nothing")
             await _find_floor(bench, load, apps)
+            requests = read_audit_log(bench.audit_log)
+            _say_requests(requests, apps, idle_from)
             results = {
-                **_launch_results(read_audit_log(bench.audit_log), apps, launches, idle_from),
+                **_launch_results(requests, apps, launches, idle_from),
                 "peak_rss_mib": peak,
                 "idle_cpu_seconds": idle_cpu,
                 **idle,
@@ -156,6 +159,14 @@ def _bare(pod: dict[str, Any]) -> dict[str, Any]:
     spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
     metadata = {"name": "bare-" + pod["metadata"]["name"], "annotations": pod["metadata"].get("annotations", {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _say_requests(requests: list[Request], apps: int, until: float) -> None:
+    """Say what the operator asked for in its applications' namespace, and how often for each of them."""
+    ours = (r for r in by_client(requests, OPERATOR) if r.namespace == NAMESPACE and r.received < until)
+    counts = Counter(f"{r.verb} {'/'.join(filter(None, (r.resource, r.subresource)))} {r.code}" for r in ours)
+    for kind, count in counts.most_common():
+        _say(f"{count / apps:8.3f} for each application: {kind}")
 
 
 def _launch_results(requests: list[Request], apps: int, launches: Launches, until: float) -> dict[str, float]:
