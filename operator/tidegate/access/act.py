@@ -80,6 +80,8 @@ class AccessManager:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._without_shared: set[str] = set()
         """Namespaces in which nothing grants rights to all drivers, as earlier versions did."""
+        self._withdrawing: set[str] = set()
+        """Namespaces in which a launch is looking for that: a hundred launched at once would all ask the same."""
 
     async def ensure(self, app: StreamingApp) -> Failure | Taken | None:
         """Have the three objects as they should be, unless they were looked at a moment ago.
@@ -113,20 +115,30 @@ class AccessManager:
         The account stays, without rights: somebody may have named it. No launch fails because of this; the next tries
         it again.
         """
-        if namespace in self._without_shared or self._index.uses_account(namespace, SHARED_ACCESS_NAME):
+        seen = namespace in self._without_shared or namespace in self._withdrawing
+        if seen or self._index.uses_account(namespace, SHARED_ACCESS_NAME):
             return
+        self._withdrawing.add(namespace)
+        try:
+            if await self._has_no_shared(namespace):
+                self._without_shared.add(namespace)
+        finally:
+            self._withdrawing.discard(namespace)
+
+    async def _has_no_shared(self, namespace: str) -> bool:
+        """Remove it; return whether nothing of it is left that is ours."""
         for kind in ("RoleBinding", "Role"):
             path = item(kind, namespace, SHARED_ACCESS_NAME)
             found = await self._client.get(path, _Object)
             if isinstance(found, NotFound) or (isinstance(found, _Object) and not found.is_ours):
                 continue
             if isinstance(found, FAILURES):
-                return
+                return False
             gone = await self._client.delete(path, uid=found.metadata.uid)
             if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):
-                return
+                return False
             log.info("shared access withdrawn", reason="AccessChanged", object=path)
-        self._without_shared.add(namespace)
+        return True
 
     async def _make(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)

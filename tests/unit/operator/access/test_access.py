@@ -227,3 +227,27 @@ async def test_peoples_own_role_of_that_name_stays() -> None:
     with_shared_rights(world, labels={})
     await world.manager.ensure(APP)
     assert set(SHARED) <= world.api.objects.keys()
+
+
+async def test_of_many_launched_at_once_one_looks_for_shared_rights_in_their_namespace() -> None:
+    world = World()
+    with_shared_rights(world)
+    apps = [app_with(name=f"app-{number}") for number in range(5)]
+    await asyncio.gather(*(world.manager.ensure(app) for app in apps))
+    looked = [request for request in world.api.asked if request.partition(" ")[2] in SHARED]
+    assert looked == [f"{verb} {path}" for path in SHARED for verb in ("get", "delete")]
+
+
+async def test_where_it_could_not_be_looked_for_shared_rights_a_later_launch_does_so() -> None:
+    world, asked = World(), 0
+
+    async def get(path: str, kind: type[Any]) -> Any:
+        nonlocal asked
+        asked += path in SHARED
+        return Forbidden(path) if asked == 1 else NotFound(path)
+
+    world.api.get = get  # type: ignore[method-assign]
+    await world.manager.ensure(APP)
+    world.now += ACCESS_AGE
+    await world.manager.ensure(APP)
+    assert asked == 1 + len(SHARED)
