@@ -56,8 +56,13 @@ def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 
 def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
-    """Return whether it is certain that the version under test has committed no batch."""
+    """Return whether it is certain that the version under test has committed no batch.
+
+    What an earlier pod did, of this version or of one that it took the place of, no later one tells.
+    """
     driver = o.driver
+    if not _is_only_launch(o, upgrade):
+        return False
     if driver is None:
         return was_refused(o, upgrade)
     if driver.restarts > 1 or driver.ended is None:
@@ -78,7 +83,7 @@ def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
 
     By its only launch, which committed nothing; or by the rollback snapshot, of which all queries were told at the end.
     """
-    if _is_only_launch(o, upgrade) and committed_nothing(o, upgrade):
+    if committed_nothing(o, upgrade):
         return True
     reported = last_report(o.driver)
     kept = upgrade.rollback_snapshot.batches if upgrade.rollback_snapshot is not None else ()

@@ -452,15 +452,15 @@ def test_without_a_pin_a_version_is_rolled_back_if_it_certainly_committed_nothin
     assert (record(plan).phase, record(plan).lineage) == (phase, 1)
 
 
+FAILED = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+COMMITTED_NOTHING = dataclasses.replace(FAILED, message=FAILED.message.replace('"committed":-1', '"committed":0'))
+
+
 def after_its_first_failure(restarts: int, running: bool, second: int | None) -> UpgradePhase:
     """The phase of an upgrade without a pin whose first process committed nothing."""
     new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
-    ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
-    reported = ended.message.replace('"committed":-1', '"committed":0')
     world = runs(new, second) if second is not None else {"driver": running_driver(new)}
-    driver = dataclasses.replace(
-        world["driver"], restarts=restarts, running=running, ended=dataclasses.replace(ended, message=reported)
-    )
+    driver = dataclasses.replace(world["driver"], restarts=restarts, running=running, ended=COMMITTED_NOTHING)
     return record(decide(observe(new, **{**world, "driver": driver}), NOW)).phase
 
 
@@ -469,6 +469,21 @@ def test_what_a_second_process_may_have_committed_is_not_rolled_back_without_a_p
     assert after_its_first_failure(restarts=1, running=True, second=0) is UpgradePhase.ROLLING_BACK
     assert after_its_first_failure(restarts=1, running=True, second=1) is UpgradePhase.FAILED
     assert after_its_first_failure(restarts=1, running=False, second=None) is UpgradePhase.FAILED
+
+
+LATER_PODS: dict[str, dict[str, Any]] = {
+    "has not begun": {"waiting": waiting("ErrImagePull"), "scheduled_at": NOW - 90, "node": "node1"},
+    "has committed nothing": {"restarts": 0, "ended": COMMITTED_NOTHING, "phase": "Failed"},
+}
+
+
+@pytest.mark.parametrize("pod", LATER_PODS.values(), ids=LATER_PODS.keys())
+def test_what_a_pod_before_this_one_may_have_committed_is_not_rolled_back_without_a_pin(pod: dict[str, Any]) -> None:
+    new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
+    relaunched = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, epoch=3))
+    for app, phase in ((new, UpgradePhase.ROLLING_BACK), (relaunched, UpgradePhase.FAILED)):
+        plan = decide(observe(app, driver=driver_of(app, **pod)), NOW + 1200)
+        assert (record(plan).phase, record(plan).lineage) == (phase, 1)
 
 
 def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_what_it_can_be_rolled_back_to() -> None:
