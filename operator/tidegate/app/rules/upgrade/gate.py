@@ -183,7 +183,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         problem = slow or name_failing_executors(o, now)
         if problem is not None:
             return problem
-    if _seconds_that_count(driver, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
+    if _seconds_that_count(o, driver, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
 
@@ -199,15 +199,28 @@ def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
     return has_same_store(o.app.spec, stable)
 
 
-def _seconds_that_count(driver: PodRecord | None, upgrade: UpgradeStatus, now: float) -> float:
+def _seconds_that_count(o: Observation, driver: PodRecord | None, upgrade: UpgradeStatus, now: float) -> float:
     """Return how long the version has had to show that it is stable.
 
-    What the previous version fails for as well costs it no time: that counts from the start after such an end.
+    No time passes while its pod is lost, for however long nobody looked: its next launch begins its time again. What
+    the previous version fails for as well costs none either, nor does a node that restarts: then the time counts from
+    the start after such an end.
     """
+    if _is_without_pod(o):
+        return 0.0
     seconds = record.seconds_under_test(upgrade, now)
-    if driver is None or not faults.ended_for_all_versions(driver):
+    if driver is None:
         return seconds
-    return min(seconds, max(0.0, now - driver.start_time)) if driver.running else 0.0
+    since_start = max(0.0, now - driver.start_time) if driver.running else 0.0
+    restarted = driver.running and faults.lost_from_sight(driver.ended)
+    return min(seconds, since_start) if restarted or faults.ended_for_all_versions(driver) else seconds
+
+
+def _is_without_pod(o: Observation) -> bool:
+    """Return whether the version's pod is gone or on its way out: not because it is refused, or has done its work."""
+    if o.driver is not None:
+        return o.driver.terminating
+    return refusal_of(o) is None and o.app.status.phase is not Phase.COMPLETED
 
 
 def _shown(o: Observation) -> str:

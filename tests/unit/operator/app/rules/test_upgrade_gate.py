@@ -11,6 +11,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
@@ -32,10 +33,12 @@ from tidegate_testing.upgrades import (
     IMAGE,
     PIN,
     A,
+    B,
     C,
     edited,
     events,
     index_of,
+    launch_of,
     order_of,
     record,
     runs,
@@ -213,7 +216,8 @@ def test_of_a_version_that_is_rolled_back_nobody_says_that_its_driver_starts_aga
 def test_a_version_that_does_not_come_up_in_time_is_rolled_back(how: str) -> None:
     new = under_test()
     driver = driver_of(new, waiting=waiting("ErrImagePull")) if how == "no image for long" else driver_of(new)
-    seen = {} if how == "no pod in time" else {"driver": driver}
+    refusal = Refusal("orders-driver", spec_hash(new), 2, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
+    seen = {"memory": ProcessState(refusal=refusal)} if how == "no pod in time" else {"driver": driver}
     plan = decide(observe(new, **seen), NOW + (115 if how == "no image for long" else 1795))
     assert record(plan).phase is UpgradePhase.ROLLING_BACK
     assert record(plan).reason == ("ImagePullFailed" if how == "no image for long" else "UpgradeTimeout")
@@ -229,6 +233,26 @@ def test_what_a_version_reported_until_its_time_was_over_is_why_it_is_rolled_bac
     plan = decide(observe(new, **seen), NOW + 1795)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.ROLLING_BACK, "UpgradeTimeout")
     assert "(ScriptUnsupported: A child process runs queries)" in record(plan).message
+
+
+def test_no_time_passes_for_a_version_whose_node_does_not_confirm_that_its_pod_has_ended() -> None:
+    new = under_test()
+    plan = decide(observe(new, driver=running_driver(new, delete_by=NOW + 60)), NOW + 86400)
+    assert (record(plan).phase, plan.reason) == (UpgradePhase.GATE, "DriverNotGone")
+
+
+def test_a_version_whose_pod_was_lost_while_there_was_no_operator_is_launched_again_with_all_of_its_time() -> None:
+    plan = decide(observe(under_test()), NOW + 86400)
+    assert (record(plan).phase, record(plan).phase_start_time) == (UpgradePhase.GATE, later(86400))
+    assert launch_of(plan).executor.image == B
+
+
+def test_the_time_for_which_its_node_was_off_does_not_count_for_a_version() -> None:
+    new = under_test()
+    off = Exit(255, "Unknown", "", NOW + 86300)
+    driver = running_driver(new, restarts=1, ended=off, start_time=NOW + 86400)
+    for seconds, phase in ((20, UpgradePhase.GATE), (1790, UpgradePhase.GATE), (1810, UpgradePhase.ROLLING_BACK)):
+        assert record(decide(observe(new, driver=driver), NOW + 86400 + seconds)).phase is phase
 
 
 LOST = ended_with(Reason.SOURCE_DATA_LOST, 1)

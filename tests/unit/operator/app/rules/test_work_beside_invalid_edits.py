@@ -24,10 +24,11 @@ from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate_spark.contract.reasons import Reason
-from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
+from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import (
     IMAGE,
+    NO_POD,
     PIN,
     B,
     C,
@@ -39,6 +40,7 @@ from tidegate_testing.upgrades import (
     old_app,
     record,
     runs,
+    upgrading,
     version_launched,
 )
 
@@ -97,6 +99,18 @@ def test_where_the_record_began_anew_the_time_counts_from_the_beginning_of_the_u
     assert app.status.upgrade is not None
     upgrade = msgspec.structs.replace(app.status.upgrade, **fields)
     assert stands_still(decide(observe(made_invalid(with_status(app, upgrade=upgrade))), NOW))
+
+
+@pytest.mark.parametrize("seconds", [0, DAYS])
+def test_a_version_that_ran_for_days_and_cannot_be_launched_again_itself_is_not_undone_by_the_time_either(
+    seconds: float,
+) -> None:
+    spec = {IMAGE: B, "driver.podTemplate": NO_POD["driver.podTemplate"]}
+    app = launched(app_with(spec), 2, phase=Phase.RUNNING)
+    app = upgrading(app, old_app(), UpgradePhase.GATE, start_time=LONG_AGO, reason="InputArrived")
+    plan = decide(observe(app), NOW + seconds)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert stands_still(plan)
 
 
 def test_a_long_copy_before_the_launch_takes_nothing_of_the_time_of_the_gate() -> None:
