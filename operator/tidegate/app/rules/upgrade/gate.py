@@ -175,7 +175,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if driver is not None:
         if _lacks_state_of_both(o, driver):
             return None
-        if not driver.terminating and faults.blames_version(driver):
+        if not driver.terminating and faults.blames_version(driver) and not _may_be_stable_since(o):
             return name_end(driver)
         patience = o.app.spec.pod_start_timeout_seconds
         seconds = seconds_to_start(driver, record.seconds_in_phase(upgrade, now), now)
@@ -186,6 +186,14 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if _seconds_that_count(o, driver, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
+
+
+def _may_be_stable_since(o: Observation) -> bool:
+    """Return whether what is known of the last end may be long over: its agent, not heard yet, tells in a moment.
+
+    Nobody looked when it happened, or it would have been the end of the gate.
+    """
+    return is_unheard(o) and not o.silence
 
 
 def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:

@@ -11,7 +11,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import ProcessState, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal, TimedReport
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
@@ -413,6 +413,25 @@ def test_a_version_that_is_ready_is_not_late_because_its_agent_was_not_heard_yet
     plan = decide(observe(new, driver=running_driver(new, ready=True)), NOW + 7200)
     assert record(plan).phase is UpgradePhase.GATE
     assert not acts(plan, do.DeleteDriver)
+
+
+def test_a_failure_that_no_operator_saw_counts_only_once_the_process_that_runs_since_was_heard_or_is_silent() -> None:
+    new = under_test()
+    failed = dataclasses.replace(ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), completion_time=NOW)
+    driver = running_driver(new, ready=True, restarts=1, ended=failed, start_time=NOW + 10)
+
+    def phase(**seen: Any) -> UpgradePhase:
+        plan = decide(observe(new, driver=driver, **seen), NOW + 86400)
+        assert acts(plan, do.DeleteDriver) == (record(plan).phase is UpgradePhase.ROLLING_BACK)
+        return record(plan).phase
+
+    def says(committed: int) -> TimedReport:
+        return report_of(driver, queries=(QueryReport("main", committed=committed, lag_rows=7),))
+
+    assert phase() is UpgradePhase.GATE
+    assert phase(agent=says(5)) is UpgradePhase.COMPLETED
+    assert phase(agent=says(4)) is UpgradePhase.ROLLING_BACK
+    assert phase(silence="no answer within 3 s") is UpgradePhase.ROLLING_BACK
 
 
 def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
