@@ -15,7 +15,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
-from tidegate.app.rules.upgrade.record import Step, change, without_rollback_snapshot
+from tidegate.app.rules.upgrade.record import Step, change, is_pending, without_rollback_snapshot
 from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
@@ -50,28 +50,42 @@ def _autoscaling_of_lost_status(o: Observation, wanted: int) -> AutoscalingStatu
     return msgspec.structs.replace(known or AutoscalingStatus(mode=asked.mode.value), target=target)
 
 
+def version_was_not_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Go on with the test of a version that the spec was set back to before its driver was stopped for a newer one.
+
+    What it can be rolled back to was kept for it. It may have run for long, so that its time is not that of a launch.
+    """
+    if not upgrade.epoch or is_pending(upgrade) or not _runs(o, upgrade):
+        return None
+    return change(upgrade, upgrade_messages.NOT_STOPPED, lineage=lineage_of(o))
+
+
 def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Start the test of a version whose driver runs although the record does not know of its launch.
 
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.
     """
-    driver = o.driver
-    if driver is None or driver.terminating or upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
+    if upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None or not _runs(o, upgrade):
         return None  # versions without state, or with repartitioned state, run in another lineage than this one
-    if not driver.spec_hash == upgrade.to_spec_hash == o.spec_hash != upgrade.from_spec_hash:
-        return None
-    if (driver.app_uid, driver.epoch) != (o.app.metadata.uid, o.app.status.epoch):
-        return None
-    if upgrade.starting_offsets and upgrade.epoch:
-        return change(upgrade, upgrade_messages.STARTED)  # what it can be rolled back to is the lineage before
+    assert o.driver is not None
     return change(
         without_rollback_snapshot(upgrade),
         upgrade_messages.STARTED,
-        epoch=driver.epoch,
+        epoch=o.driver.epoch,
         lineage=lineage_of(o),
         starting_offsets="",  # it continues where it was
     )
+
+
+def _runs(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the driver launched last is there, of the version under test, which the spec asks for."""
+    driver = o.driver
+    if driver is None or driver.terminating:
+        return False
+    if not driver.spec_hash == upgrade.to_spec_hash == o.spec_hash != upgrade.from_spec_hash:
+        return False
+    return (driver.app_uid, driver.epoch) == (o.app.metadata.uid, o.app.status.epoch)
 
 
 def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:

@@ -201,6 +201,7 @@ def rehearsal_without_room(why: str, seconds: int) -> str:
 # --- the gate ---
 
 STARTED = "The new version was started."
+NOT_STOPPED = "The spec was set back to the version that runs. Its test goes on."
 NO_BATCHES = "no query reports a batch"
 WAITS_FOR_INPUT = "It waits for input."
 

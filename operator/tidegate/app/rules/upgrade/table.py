@@ -83,6 +83,7 @@ TABLE: tuple[Rule, ...] = (
     Rule(REPLACEABLE, start_upgrade.starts_with_a_copy, COPYING, Reason.SPEC_CHANGED),
     Rule(REPLACEABLE, start_upgrade.starts_with_the_stop, STOPPING, Reason.SPEC_CHANGED),
     *of_version(Rule((REFUSED,), start_upgrade.something_else_is_missing)),
+    Rule((STOPPING,), adoption.version_was_not_stopped, GATE),
     Rule((STOPPING,), adoption.new_version_runs_already, GATE, Reason.LAUNCHED),
     # --- a version from which no pod can be built ---
     Rule(UNDER_TEST, invalid_spec.repartition_is_for_nothing, REFUSED),

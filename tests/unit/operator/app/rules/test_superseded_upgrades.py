@@ -140,3 +140,33 @@ def test_a_version_that_was_superseded_is_tried_when_the_spec_is_set_back_to_it(
     plan = decide(observe(after(app, back), **runs(launched(app_with({IMAGE: A}), 3), 2)), NOW)
     assert record(plan).to_spec_hash == spec_hash(app_with({IMAGE: B}))
     assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
+
+
+SET_BACK: dict[str, dict[str, Any]] = {
+    "with a rollback snapshot": {},
+    "from nothing": {"mode": UpgradeMode.STATELESS},
+    "in a lineage that would be given up": {"mode": UpgradeMode.STATELESS, "lineage": 2},
+}
+
+
+@pytest.mark.parametrize("fields", SET_BACK.values(), ids=SET_BACK.keys())
+def test_a_version_that_the_spec_is_set_back_to_before_its_driver_was_stopped_goes_on_with_its_test(
+    fields: dict[str, Any],
+) -> None:
+    gate = under_test(start_time=LONG_AGO, **fields)
+    replaced = edited(gate, {IMAGE: C})
+    # The operator ends between the intent and the act.
+    replaced = after(replaced, decide(observe(replaced, **runs(gate, 2, lag_rows=7)), NOW))
+    app = edited(replaced, {IMAGE: B})
+    for _ in range(2):
+        plan = decide(observe(app, **runs(gate, 2, lag_rows=7)), NOW)
+        assert not acts(plan, do.DeleteDriver)
+        app = after(app, plan)
+    upgrade, known = app.status.upgrade, gate.status.upgrade
+    assert upgrade is not None
+    assert known is not None
+    assert (upgrade.phase, upgrade.epoch, upgrade.lineage) == (UpgradePhase.GATE, 2, 1)
+    assert (upgrade.rollback_snapshot, upgrade.obsolete) == (known.rollback_snapshot, ())
+    # Of what it has done for long, an edit a moment later undoes nothing.
+    newer = decide(observe(edited(app, {IMAGE: C}), **runs(gate, 2)), NOW)
+    assert record(newer).phase is UpgradePhase.STOPPING
