@@ -13,6 +13,7 @@ from tidegate.api.spec import UpgradeMode
 from tidegate.api.status.autoscaling_status import AutoscalingStatus
 from tidegate.api.status.bounds import within_bounds
 from tidegate.api.status.repartition_status import RepartitionStatus
+from tidegate_spark.contract.reasons import Reason
 
 
 class Phase(StrEnum):
@@ -285,6 +286,14 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     def is_rolled_back(self) -> bool:
         """Whether the new version was rolled back, or is being: the previous one's state is taken up again."""
         return self.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the new version is not tried again before another one was asked for: it failed, or is unwanted.
+
+        Where another one was asked for instead, nothing was wrong with it, and whoever asks for it now asks again.
+        """
+        return self.is_rolled_back and self.reason not in (Reason.SUPERSEDED, Reason.SPEC_REVERTED)
 
 
 class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -254,9 +254,7 @@ def refusal_of(o: Observation) -> Refusal | None:
 def _rolled_back(o: Observation) -> str:
     """Return the hash of the version that is not launched again because it was rolled back, empty if there is none."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or not upgrade.is_rolled_back or upgrade.reason == Reason.SUPERSEDED:
-        return ""
-    return upgrade.to_spec_hash
+    return upgrade.to_spec_hash if upgrade is not None and upgrade.is_rejected else ""
 
 
 def refusal_message(o: Observation, refusal: Refusal) -> str:

@@ -341,7 +341,7 @@ def _is_another(o: Observation) -> bool:
     if upgrade.to_spec_hash != o.spec_hash:
         return True
     if upgrade.is_rolled_back:
-        return upgrade.reason == Reason.SUPERSEDED  # nothing was wrong with that version
+        return not upgrade.is_rejected
     return upgrade.phase is UpgradePhase.REFUSED and _may_be_tried_again(o, upgrade)
 
 

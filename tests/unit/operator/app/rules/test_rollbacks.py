@@ -7,7 +7,15 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
+from tidegate.api.streaming_app import (
+    Phase,
+    RollbackSnapshot,
+    SnapshotBatch,
+    StreamingApp,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal
@@ -194,6 +202,27 @@ def test_once_it_changes_it_is_tried_again_with_a_pin_of_the_new_lineage(change:
     assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
     assert record(plan).rollback_snapshot == RollbackSnapshot(id="up-u1-3-2", lineage=2, copy="up-u1-3-2-copy")
     assert PIN in record(plan).obsolete
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK])
+def test_a_version_from_which_the_spec_was_reverted_is_tried_again_when_it_is_asked_for_again(
+    phase: UpgradePhase,
+) -> None:
+    gate = upgrading(launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING), version(A, 1), UpgradePhase.GATE)
+    reverted = edited(gate, {IMAGE: A})
+    app = msgspec.structs.replace(reverted, status=status_of(decide(observe(reverted, **runs(gate, 2)), NOW)))
+    app = msgspec.structs.replace(app, status=status_of(decide(observe(app), NOW)))
+    assert app.status.upgrade is not None
+    assert (app.status.upgrade.phase, app.status.upgrade.reason) == (UpgradePhase.ROLLING_BACK, "SpecReverted")
+    upgrade = msgspec.structs.replace(app.status.upgrade, phase=phase)
+    again = edited(with_upgrade(app, upgrade), {IMAGE: B})
+    plan = decide(observe(again, **runs(version(A, 3), 2)), NOW)
+    assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
+    assert record(plan).to_spec_hash == spec_hash(app_with({IMAGE: B}))
+
+
+def with_upgrade(app: StreamingApp, upgrade: UpgradeStatus) -> StreamingApp:
+    return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
 
 
 def test_an_edit_before_the_rollback_was_launched_waits_for_it() -> None:
