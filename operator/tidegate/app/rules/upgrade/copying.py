@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.api.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
+from tidegate.api.streaming_app import RehearsalStatus, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.app.actions import Action, OrderSnapshots
 from tidegate.app.observation import Observation
 from tidegate.app.rules.pods.executors import lacks_key
@@ -24,6 +24,29 @@ MOST_AT_ONCE = 10
 """Snapshots that are ordered to go at once: a report keeps room for those that ended last."""
 _TAKEN = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
 """What is reported of a snapshot that was taken: how that ended, and not yet that it goes."""
+
+
+def is_copied_first(o: Observation, fresh: UpgradeStatus) -> bool:
+    """Return whether the state is copied first.
+
+    One that is to be repartitioned is copied as long as anything runs that would be stopped for it, and be its agent
+    not heard yet: from the copy it is known whether Spark can.
+    """
+    driver = o.driver
+    if driver is None or driver.spec_hash != fresh.from_spec_hash:
+        return False
+    if fresh.repartition is not None:
+        return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
+    return fresh.mode is UpgradeMode.SNAPSHOT and record.takes_orders(o)
+
+
+def why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:
+    """Return in words why the state is not copied first."""
+    driver = o.driver
+    if fresh.rollback_snapshot is None:
+        return messages.NO_ROLLBACK_SNAPSHOT
+    runs = driver is not None and driver.spec_hash == fresh.from_spec_hash and driver.running and not driver.terminating
+    return messages.AGENT_NOT_ASKED if runs else messages.NOTHING_COPIED
 
 
 def driver_is_gone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

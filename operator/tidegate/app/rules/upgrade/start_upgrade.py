@@ -20,6 +20,7 @@ from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages, record
+from tidegate.app.rules.upgrade.copying import is_copied_first, why_not_copied
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
 from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
 from tidegate.app.rules.upgrade.invalid_spec import can_go_on
@@ -120,6 +121,15 @@ def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: 
     )
 
 
+def newer_version_without_a_way_back(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Start a newer version on the present state where no pod can be made of the stable one that was to follow."""
+    if upgrade.epoch or can_go_on(o, o.app.status.last_stable):
+        return None
+    # Only what was launched is taken back; what the lineage that was to be opened starts from is in this record alone.
+    launched = replace(upgrade, epoch=o.app.status.epoch, lineage=lineage_of(o))
+    return newer_version_on_what_there_is(o, launched, now)
+
+
 def other_offsets_before_the_launch(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Have a version that was not launched yet start with the offsets that the spec has by now, or with none."""
     known = _with_offsets_of_spec(o, upgrade)
@@ -202,7 +212,7 @@ def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: 
 def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
     """Copy the state while the previous version runs."""
     fresh = _with_rollback_snapshot(o, known, now) if _is_new(o) else None
-    if fresh is None or fresh.rollback_snapshot is None or not _is_copied(o, fresh):
+    if fresh is None or fresh.rollback_snapshot is None or not is_copied_first(o, fresh):
         return None
     message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
     snapshot = replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
@@ -215,7 +225,7 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
         return None
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
-    return change(fresh, message, rehearsal=left_out(o, _why_not_copied(o, fresh), now))
+    return change(fresh, message, rehearsal=left_out(o, why_not_copied(o, fresh), now))
 
 
 def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -372,26 +382,3 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
 
 def _is_confirmed(o: Observation) -> bool:
     return o.app.metadata.annotations.get(ABANDON_ANNOTATION) == str(lineage_of(o))
-
-
-def _is_copied(o: Observation, fresh: UpgradeStatus) -> bool:
-    """Return whether the state is copied first.
-
-    One that is to be repartitioned is copied as long as anything runs that would be stopped for it, and be its agent
-    not heard yet: from the copy it is known whether Spark can.
-    """
-    driver = o.driver
-    if driver is None or driver.spec_hash != fresh.from_spec_hash:
-        return False
-    if fresh.repartition is not None:
-        return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
-    return fresh.mode is UpgradeMode.SNAPSHOT and record.takes_orders(o)
-
-
-def _why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:
-    """Return in words why the state is not copied first."""
-    driver = o.driver
-    if fresh.rollback_snapshot is None:
-        return messages.NO_ROLLBACK_SNAPSHOT
-    runs = driver is not None and driver.spec_hash == fresh.from_spec_hash and driver.running and not driver.terminating
-    return messages.AGENT_NOT_ASKED if runs else messages.NOTHING_COPIED

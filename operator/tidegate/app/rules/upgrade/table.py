@@ -76,6 +76,7 @@ TABLE: tuple[Rule, ...] = (
     Rule(OPEN, start_upgrade.spec_is_stable_version, WITHDRAWN, Reason.SPEC_REVERTED),
     Rule((STOPPING, GATE), start_upgrade.newer_version_after_a_rollback, ROLLING_BACK, Reason.SUPERSEDED),
     Rule(UNDER_TEST, start_upgrade.newer_version_on_what_there_is, STOPPING, Reason.SUPERSEDED),
+    Rule((ROLLING_BACK,), start_upgrade.newer_version_without_a_way_back, STOPPING, Reason.SUPERSEDED),
     *of_version(Rule((STOPPING,), start_upgrade.other_offsets_before_the_launch, STOPPING, Reason.SPEC_CHANGED)),
     Rule(REPLACEABLE, start_upgrade.cannot_start, REFUSED),
     Rule(REPLACEABLE, start_upgrade.starts_without_state, STOPPING, Reason.STATE_ABANDONED),

@@ -16,7 +16,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import status_of, written
-from tidegate_testing.upgrades import BEGUN, IMAGE, PIN, A, B, edited, launch_of, record, runs, upgrading
+from tidegate_testing.upgrades import BEGUN, IMAGE, PIN, A, B, C, edited, launch_of, record, runs, upgrading
 
 SECRET = "hunter2hunter2"
 TOKEN = {"application.env": [{"name": "API_TOKEN", "value": SECRET}]}
@@ -315,3 +315,24 @@ def test_another_number_restarts_a_version_with_a_secret_and_is_no_upgrade() -> 
     assert status.upgrade is None
     assert status.last_stable is not None
     assert status.last_stable.spec_hash == spec_hash(again)
+
+
+@pytest.mark.parametrize("driver", [True, False], ids=["its driver is there", "its driver is gone"])
+def test_an_edit_without_the_secret_does_not_wait_for_a_rollback_that_can_not_be_launched_any_more(
+    driver: bool,
+) -> None:
+    app = written(failed_upgrade(TOKEN, TOKEN))
+    newer = edited(app, {IMAGE: C})
+    seen = {"driver": running_driver(app, epoch=2)} if driver else {}
+    app = written(observe(newer, **seen), NOW + 10)
+    plan = decide(observe(app), NOW + 20) if driver else decide(observe(newer), NOW + 10)
+    config, upgrade = launch_of(plan), record(plan)
+    assert (config.executor.image, config.lineage, config.start_from) == (C, 1, None)
+    assert (upgrade.phase, upgrade.to_spec_hash) == (UpgradePhase.GATE, spec_hash(newer))
+    assert upgrade.rollback_snapshot is not None
+    # The one that failed is not tried again for want of the other.
+    failed = edited(written(failed_upgrade(TOKEN, TOKEN)), {IMAGE: B, **TOKEN})
+    assert failed.status.last_stable is not None
+    unknown = msgspec.structs.replace(failed.status.last_stable, spec="[]")
+    failed = msgspec.structs.replace(failed, status=msgspec.structs.replace(failed.status, last_stable=unknown))
+    assert decide(observe(failed), NOW + 10).reason == "UpgradeRollingBack"
