@@ -238,8 +238,8 @@ def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float
 
 def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
     """Return the record of the upgrade to the spec's version; the phase is the table's."""
-    status, wish = o.app.status, o.app.spec.upgrade.rollback_to
-    repartition, queries = wanted_repartition(o), tuple(sorted(query.name for query in status.queries))
+    wish = o.app.spec.upgrade.rollback_to
+    repartition, queries = wanted_repartition(o), _queries_of_base(o, known)
     fresh = UpgradeStatus(
         phase=UpgradePhase.STOPPING,
         mode=o.app.spec.upgrade.mode,
@@ -255,20 +255,32 @@ def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeSt
     if known is None:
         return fresh
     snapshot, before = known.rollback_snapshot, known.repartition
-    if known.phase is UpgradePhase.ROLLING_BACK and not queries:
-        queries = known.queries  # of the version that is just rolled back to none has started yet
     if repartition is not None and before is not None and known.to_spec_hash == o.spec_hash:
         repartition = replace(repartition, deferrals=before.deferrals)  # how often the same one was deferred
     return replace(
         fresh,
         number=known.number + 1,
-        queries=queries,
         # The wish for a rollback that was answered before: of the upgrade before, it means nothing now.
         rollback_to=wish if snapshot is not None and snapshot.id == wish else known.rollback_to,
         obsolete=record.with_obsolete(known, *record.ids_of(snapshot)),
         repartition=repartition,
         last_lineage=known.last_lineage,
     )
+
+
+def _queries_of_base(o: Observation, known: UpgradeStatus | None) -> tuple[str, ...]:
+    """Return the names of the queries that the version to be left has.
+
+    Between its launch and its first word none has started: then they are those of the last upgrade from it, or all
+    that the lineage knows. One of these that it has no more is waited for, and counts as dropped.
+    """
+    status = o.app.status
+    if status.queries:
+        return tuple(sorted(query.name for query in status.queries))
+    of_base = known is not None and (known.phase is UpgradePhase.ROLLING_BACK or known.from_spec_hash == _base(o))
+    if known is not None and of_base and known.queries:
+        return known.queries
+    return tuple(sorted(status.known_batches()))
 
 
 def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:

@@ -23,6 +23,7 @@ from tidegate_testing.observations import (
     ended_with,
     launched,
     observe,
+    waiting,
 )
 from tidegate_testing.plans import acts, status_of, verdict_of
 from tidegate_testing.upgrades import (
@@ -36,6 +37,7 @@ from tidegate_testing.upgrades import (
     events,
     index_of,
     launch_of,
+    new_app,
     old_app,
     order_of,
     record,
@@ -122,6 +124,23 @@ def test_the_queries_of_the_version_before_are_noted() -> None:
     known = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, queries=queries))
     plan = decide(observe(edited(known, {IMAGE: B}), **runs(old)), NOW)
     assert record(plan).queries == ("early", "late")
+
+
+def test_so_they_are_if_its_driver_was_launched_again_a_moment_ago_and_none_of_them_has_started_yet() -> None:
+    old = old_app()
+    batches = (SnapshotBatch(name="early", batch_id=7), SnapshotBatch(name="late", batch_id=3))
+    known = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, batches=batches))
+    again = driver_of(old, waiting=waiting("ErrImagePull"))
+    plan = decide(observe(edited(known, {IMAGE: B}), driver=again), NOW)
+    assert record(plan).queries == ("early", "late")
+
+
+def test_so_they_are_of_the_last_upgrade_from_it_whatever_else_the_lineage_has() -> None:
+    first = new_app(UpgradePhase.REFUSED, queries=("early", "late"))
+    batches = (SnapshotBatch(name="dropped", batch_id=2), SnapshotBatch(name="early", batch_id=7))
+    known = msgspec.structs.replace(first, status=msgspec.structs.replace(first.status, batches=batches))
+    plan = decide(observe(edited(known, {IMAGE: C}), driver=driver_of(old_app())), NOW)
+    assert (record(plan).number, record(plan).queries) == (2, ("early", "late"))
 
 
 def test_who_waits_for_the_spec_to_be_what_runs_is_not_told_so() -> None:
