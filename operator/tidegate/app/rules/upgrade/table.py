@@ -149,8 +149,20 @@ def next_step(o: Observation, now: float) -> Step | None:
         applies = phase in rule.phases and (same or not rule.of_version)
         step = rule.when(o, cast(UpgradeStatus, upgrade), now) if applies else None
         if step is not None:
-            return _led(o, rule, step, now)
+            return _with_what_follows(o, _led(o, rule, step, now), now)
     return None
+
+
+def _with_what_follows(o: Observation, step: Step, now: float) -> Step:
+    """Return a step that changes nothing but which version is stable, with the one that follows from it.
+
+    Nothing may be launched in between: a spec that is set back with another number is the stable version only then, and
+    would go on in the lineage of the version that is to be rolled back.
+    """
+    if step.stable is None or step.upgrade is not None:
+        return step
+    then = next_step(with_step(o, step), now)
+    return step if then is None else dataclasses.replace(then, stable=then.stable or step.stable)
 
 
 def _led(o: Observation, rule: Rule, step: Step, now: float) -> Step:

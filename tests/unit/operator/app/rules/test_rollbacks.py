@@ -221,6 +221,30 @@ def test_a_version_from_which_the_spec_was_reverted_is_tried_again_when_it_is_as
     assert record(plan).to_spec_hash == spec_hash(app_with({IMAGE: B}))
 
 
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
+@pytest.mark.parametrize("driver", [True, False], ids=["its driver is there", "its driver is gone"])
+def test_a_spec_that_is_reverted_together_with_another_number_gets_its_state_back(
+    phase: UpgradePhase, driver: bool
+) -> None:
+    app = launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING)
+    new = upgrading(app, app_with({IMAGE: A}), phase, epoch=2)
+    reverted = edited(new, {IMAGE: A, "restartNonce": 1})
+    plan = decide(observe(reverted, **(runs(new, 2) if driver else {})), NOW)
+    upgrade, last = record(plan), status_of(plan).last_stable
+    assert (upgrade.phase, upgrade.reason, upgrade.lineage) == (UpgradePhase.ROLLING_BACK, "SpecReverted", 2)
+    assert last is not None
+    assert last.spec_hash == spec_hash(reverted)
+    if driver:
+        assert acts(plan, do.DeleteDriver)
+        plan = decide(observe(msgspec.structs.replace(reverted, status=status_of(plan))), NOW)
+    config = launch_of(plan)
+    assert config.start_from is not None
+    assert (config.executor.image, config.lineage, config.start_from.snapshot) == (A, 2, PIN)
+    back = msgspec.structs.replace(reverted, status=status_of(plan))
+    done = record(decide(observe(back, **runs(back, 2)), NOW))
+    assert done.phase is UpgradePhase.ROLLED_BACK
+
+
 def with_upgrade(app: StreamingApp, upgrade: UpgradeStatus) -> StreamingApp:
     return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
 
