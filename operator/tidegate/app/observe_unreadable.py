@@ -8,6 +8,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.known_apps import UnreadableApp
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.platform import Platform
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION
 
 
@@ -32,5 +33,6 @@ def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -
         rehearsals=tuple(pod for pod in pods.values() if pod.role == ROLE_REHEARSAL),
         repartitions=tuple(pod for pod in pods.values() if pod.role == ROLE_REPARTITION),
         purge=pods.get(purge_pod_name(known.key[1])),
+        snapshots=index.of(SnapshotIndex).of_app(known.key),
         memory=index.memory(known.key),
     )

@@ -7,11 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_damaged
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.app.observe import observe as observe_app
+from tidegate.app.observe_unreadable import observe_unreadable
+from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
+from tidegate.cache.known_apps import UnreadableApp
 from tidegate.engine.rules.actions import RemoveFinalizer
 from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.actions import DeleteSnapshotPod, SnapshotPlan
@@ -60,6 +63,12 @@ def the_application_goes(of: StreamSnapshot, purge: PodRecord | None) -> bool:
     return acts(decide(found, NOW), RemoveFinalizer)
 
 
+def the_unreadable_application_goes(of: StreamSnapshot, purge: PodRecord | None) -> bool:
+    known = UnreadableApp(ORDERS, EMPTIED.metadata, "spec.application.runtime: invalid")
+    found = observe_unreadable(world_of(of, purge), known, PLATFORM)
+    return acts(release_unreadable(found, known.problem, NOW), RemoveFinalizer)
+
+
 def ready(uid: str = "u-1") -> StreamSnapshot:
     found = ready_snapshot()
     assert found.status.app is not None
@@ -86,6 +95,17 @@ def test_one_whose_files_were_purged_is_not_ready_any_more_and_the_application_s
     assert the_application_goes(gone, purge_pod())
     assert planned(gone, purge_pod()).actions == ()
     assert decide_snapshot(snapshots.observe(gone), NOW).actions == ()
+
+
+def test_an_application_that_became_unreadable_after_its_purge_stays_too_until_they_say_so() -> None:
+    assert not the_unreadable_application_goes(ready(), purge_pod())
+    seen = dataclasses.replace(seen_by_snapshot(ready(), purge_pod()), app=None, app_unreadable=True)
+    gone = written(seen)
+    assert (gone.status.phase, is_damaged(gone)) == (SnapshotPhase.FAILED, True)
+    assert the_unreadable_application_goes(gone, purge_pod())
+    for others in (ready("u-0"), scheduled(), snapshots.deleted(ready(), DeletionPolicy.RETAIN)):
+        assert the_unreadable_application_goes(others, purge_pod())
+    assert the_unreadable_application_goes(ready(), purge_pod(Reason.STORAGE_OWNED))
 
 
 @pytest.mark.parametrize(

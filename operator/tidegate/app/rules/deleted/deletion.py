@@ -24,7 +24,7 @@ from tidegate.app.builders.purge import build_purge_pod
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
 from tidegate.app.rules.deleted import deletion_messages
-from tidegate.app.rules.deleted.last_snapshot import missing_event
+from tidegate.app.rules.deleted.last_snapshot import mark_purged_snapshots, missing_event
 from tidegate.app.rules.deleted.origin_release import hold_event, remove_release_pod
 from tidegate.app.rules.housekeeping import check_labels_in, restore_labels
 from tidegate.app.rules.pods import disowned
@@ -214,6 +214,7 @@ _RULES_OF_UNREADABLE = (
     remove_rehearsals,
     remove_repartitions,
     wait_for_disowned_driver,
+    mark_purged_snapshots,
 )
 """Those of a deleted application that need nothing but its metadata, in the same order."""
 
