@@ -14,6 +14,7 @@ from tidegate.api.stream_snapshot import (
     ExportPhase,
     ExportSpec,
     SnapshotExport,
+    SnapshotPhase,
     StreamSnapshot,
     is_to_be_exported,
     is_to_be_verified,
@@ -32,7 +33,7 @@ from tidegate.snapshots.rules import messages, pods
 from tidegate.snapshots.rules.taking import keep_final
 from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
 from tidegate.snapshots.rules.verifying import read_back
-from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons import AnyReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 
 TIMED_OUT, EVICTED = "DeadlineExceeded", "Evicted"
@@ -52,13 +53,16 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     # Keep the refusal of the export's pod.
     kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ForgetRefusal)))
     pod = o.exporting
-    if pod is None:
-        return _begin(o, kept, asked, now)
-    if pod.name != export_pod_name(snapshot_id(o.snapshot.metadata), asked.nonce):
-        return _with_message(o, kept, asked, _remove_earlier(kept, pod), now)
-    ended = None if pod.terminating else _ended(o, asked, pod, now)
+    wanted = pod is not None and pod.name == export_pod_name(snapshot_id(o.snapshot.metadata), asked.nonce)
+    ended = _ended(o, asked, pod, now) if pod is not None and wanted and not pod.terminating else None
     if ended is not None:
         return _end(o, kept, ended)
+    if kept.phase is not SnapshotPhase.READY:
+        return cut_off(o, kept, messages.EXPORT_OF_DAMAGED, now)
+    if pod is None:
+        return _begin(o, kept, asked, now)
+    if not wanted:
+        return _with_message(o, kept, asked, _remove_earlier(kept, pod), now)
     at_work = pods.follow(o, pod, kept.phase, now, messages.WORK_EXPORT)
     at_work = dataclasses.replace(at_work, wake_after=earliest(at_work.wake_after, _image_patience(pod, now)))
     return _with_message(o, kept, asked, at_work, now)
@@ -73,12 +77,28 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     kept = _kept(o, now)
     if kept is None:
         return None
+    if unfinished and o.snapshot.spec.export is not None:  # an operator of before left the record
+        return kept if kept.phase is SnapshotPhase.READY else cut_off(o, kept, messages.EXPORT_OF_DAMAGED, now)
     pod = o.exporting
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
     if gone and not is_to_be_verified(o.snapshot):
         gone = (*forget_refusal(o), *gone)
     said = Exporting("Unknown", Reason.CANCELLED, messages.EXPORT_CANCELLED, None)
     return dataclasses.replace(kept, after=(*kept.after, *gone), exporting=said if unfinished else kept.exporting)
+
+
+def cut_off(o: SnapshotObservation, judged: SnapshotVerdict, message: str, now: float) -> SnapshotVerdict:
+    """Return a verdict by which nothing is whole that could be exported, with the end of the export that is asked for.
+
+    Args:
+        o: the observation; ``spec.export`` is set.
+        judged: what is said and done of the snapshot; its reason is the export's, too.
+        message: why the export ends.
+        now: seconds since the epoch.
+    """
+    asked = o.snapshot.spec.export
+    assert asked is not None
+    return _end(o, judged, _failed(o.snapshot, asked, judged.reason, message, now))
 
 
 def _kept(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -196,7 +216,7 @@ def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotRepor
     return Exporting("True", Reason.COMPLETED, report.message, made)
 
 
-def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: Reason, message: str, now: float) -> Exporting:
+def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: AnyReason, message: str, now: float) -> Exporting:
     made = SnapshotExport(
         nonce=asked.nonce,
         phase=ExportPhase.FAILED,
@@ -220,7 +240,8 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
     forgotten = () if is_to_be_verified(o.snapshot) else forget_refusal(o)
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
     done: tuple[SnapshotAction, ...] = (events, CountExport(complete), *forgotten, *gone)
-    return dataclasses.replace(kept, after=(*kept.after, *done), exporting=ended)
+    new = tuple(action for action in done if action not in kept.after)
+    return dataclasses.replace(kept, after=(*kept.after, *new), exporting=ended)
 
 
 def _started_at(snapshot: StreamSnapshot, asked: ExportSpec, now: float) -> datetime.datetime:

@@ -260,6 +260,17 @@ def too_old(max_age: int) -> str:
 # --- export ---
 
 EXPORT_CANCELLED = "spec.export was removed before the export was complete."
+EXPORT_OF_DAMAGED = (
+    "The snapshot was found not to be whole before the export was complete. Once the StreamSnapshot is Ready again, "
+    "change spec.export.nonce."
+)
+
+
+def export_purged(app: str) -> str:
+    return (
+        f"The files of the snapshot were deleted together with the storage of StreamingApp {app} before the export was "
+        "complete. Export another snapshot."
+    )
 
 
 def export_late(seconds: int, progress: str) -> str:

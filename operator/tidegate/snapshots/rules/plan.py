@@ -14,7 +14,7 @@ from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.snapshots.observation import SnapshotObservation
-from tidegate.snapshots.rules import disposing, exporting, refusing, retention, taking, verifying
+from tidegate.snapshots.rules import disposing, exporting, purged, refusing, retention, taking, verifying
 from tidegate.snapshots.rules.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.snapshots.rules.verdict import SnapshotVerdict
 
@@ -35,7 +35,7 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 
 TAKING_RULES: tuple[SnapshotRule, ...] = (
     retention.let_expire,
-    verifying.find_purged,
+    purged.find_purged,
     exporting.write_out,
     exporting.remove_leftover,
     verifying.read_back,

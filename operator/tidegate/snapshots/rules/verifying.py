@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.api.snapshot_identity import snapshot_id, stored_id
-from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready, is_to_be_verified
+from tidegate.api.stream_snapshot import SnapshotPhase, is_to_be_verified
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
-from tidegate.snapshots.observation import SnapshotObservation, pods_of
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages, pods
 from tidegate.snapshots.rules.status import human_size
 from tidegate.snapshots.rules.taking import keep_final
@@ -24,27 +24,6 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotRe
 _RESULTS = {"True": "whole", "False": "damaged", "Unknown": "unknown"}
 _USELESS = frozenset({Reason.SNAPSHOT_DAMAGED, Reason.SNAPSHOT_GONE})
 """Reasons for which nothing can start from a snapshot."""
-
-
-def find_purged(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Call a snapshot gone whose files were purged with its application's storage; it need not be read back for that.
-
-    One that is deleted after the application need not say so.
-    """
-    if not o.purged or not is_ready(o.snapshot) or goes_with_storage(o.snapshot):
-        return None
-    message = messages.purged(o.snapshot.app_key[1])
-    ended = SnapshotReport(snapshot_id(o.snapshot.metadata), SnapshotState.FAILED, Reason.SNAPSHOT_GONE, message)
-    found = Verification("False", Reason.SNAPSHOT_GONE, message, ended)
-    going = (pod for pod in pods_of(o) if not pod.terminating)
-    return SnapshotVerdict(
-        SnapshotPhase.FAILED,
-        Health.STALLED,
-        Reason.SNAPSHOT_GONE,
-        message,
-        verification=found if is_to_be_verified(o.snapshot) else None,
-        after=(*forget_refusal(o), *map(DeleteSnapshotPod, going)),
-    )
 
 
 def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:

@@ -335,6 +335,49 @@ def test_who_does_not_want_it_any_more_stops_it() -> None:
     assert decide_snapshot(dataclasses.replace(settled(o), exporting=None), NOW).actions == ()
 
 
+def found_damaged(*, exporting: Any) -> Any:
+    both = msgspec.structs.replace(asked(), spec=msgspec.structs.replace(asked().spec, verify_nonce=1))
+    damaged = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
+    name = f"{ID}-verify"
+    begun = settled(observe(both, app=APP, verifying=dataclasses.replace(pod(APP), name=name)))
+    read = dataclasses.replace(pod_that_said(damaged), name=name, spec_hash=pod(APP).spec_hash)
+    return dataclasses.replace(begun, verifying=read, exporting=exporting)
+
+
+def test_one_whose_snapshot_is_found_damaged_meanwhile_has_failed_and_names_that() -> None:
+    o = found_damaged(exporting=at_work())
+    plan = decide_snapshot(o, NOW)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason) == ("False", "SnapshotDamaged")
+    assert (record.phase, record.nonce, "spec.export.nonce" in record.message) == (ExportPhase.FAILED, 1, True)
+    assert kinds(plan).count("DeleteSnapshotPod") == 2
+    assert decide_snapshot(dataclasses.replace(settled(o), verifying=None, exporting=None), NOW).actions == ()
+
+
+def test_one_that_was_complete_when_its_snapshot_is_found_damaged_is_complete() -> None:
+    plan = decide_snapshot(found_damaged(exporting=ended(WRITTEN)), NOW)
+    condition, record = exported(plan)
+    assert (status_of(plan).phase, condition.status, record.uri) == (SnapshotPhase.FAILED, "True", URI)
+
+
+def test_the_record_of_one_that_an_earlier_operator_left_of_a_damaged_snapshot_does_not_say_removed() -> None:
+    begun = settled(observe(asked(), app=APP))
+    o = dataclasses.replace(
+        found_damaged(exporting=None), snapshot=settled(found_damaged(exporting=None)).snapshot, verifying=None
+    )
+    left = msgspec.structs.replace(o.snapshot.status, export=begun.snapshot.status.export)
+    o = dataclasses.replace(o, snapshot=msgspec.structs.replace(o.snapshot, status=left))
+    condition, record = exported(decide_snapshot(o, NOW))
+    assert (condition.reason, record.phase) == ("SnapshotDamaged", ExportPhase.FAILED)
+    again = msgspec.structs.replace(o.snapshot, spec=msgspec.structs.replace(o.snapshot.spec, verify_nonce=2))
+    whole = dataclasses.replace(pod_that_said(report(SnapshotState.VERIFIED)), name=f"{ID}-verify")
+    found = dataclasses.replace(o, snapshot=again, verifying=dataclasses.replace(whole, spec_hash=pod(APP).spec_hash))
+    assert (status_of(decide_snapshot(found, NOW)).phase, exported(decide_snapshot(found, NOW))[1].phase) == (
+        SnapshotPhase.READY,
+        ExportPhase.RUNNING,
+    )
+
+
 def test_deletion_stops_it() -> None:
     doomed = deleted(settled(observe(asked(), app=APP)).snapshot)
     assert "DeleteSnapshotPod" in kinds(decide_snapshot(observe(doomed, app=APP, exporting=at_work()), NOW))

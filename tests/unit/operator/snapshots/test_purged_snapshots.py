@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_damaged
+from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot, is_damaged
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.app.observe import observe as observe_app
 from tidegate.app.observe_unreadable import observe_unreadable
@@ -17,7 +17,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.known_apps import UnreadableApp
 from tidegate.engine.rules.actions import RemoveFinalizer
 from tidegate.pods.records.record import PodRecord
-from tidegate.snapshots.actions import DeleteSnapshotPod, SnapshotPlan
+from tidegate.snapshots.actions import CountExport, DeleteSnapshotPod, SnapshotPlan
 from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.observation import SnapshotObservation
@@ -142,6 +142,32 @@ def test_one_that_was_to_be_read_back_is_known_to_be_gone_without_another_pod() 
     assert (condition.status, condition.reason, done.nonce) == ("False", "SnapshotGone", 3)
     assert DeleteSnapshotPod(at_work) in plan.actions
     assert kinds(planned(written(seen), purge_pod())) == []
+
+
+@pytest.mark.parametrize("begun_before", [True, False], ids=["at work", "only asked for"])
+def test_an_export_that_is_asked_for_fails_with_it_and_says_what_happened(begun_before: bool) -> None:
+    asked = msgspec.structs.replace(ready(), spec=msgspec.structs.replace(ready().spec, export=ExportSpec(nonce=2)))
+    at_work = dataclasses.replace(pod(EMPTIED), name=f"{snapshots.ID}-export-2", role="export")
+    if begun_before:
+        asked = written(snapshots.observe(asked, app=EMPTIED))
+        assert asked.status.export is not None
+    exporting = at_work if begun_before else None
+    seen = dataclasses.replace(seen_by_snapshot(asked, purge_pod()), exporting=exporting)
+    plan = decide_snapshot(seen, NOW)
+    condition, record = status_of(plan).condition("Exported"), status_of(plan).export
+    assert condition is not None
+    assert record is not None
+    assert (condition.status, condition.reason, record.phase, record.nonce) == (
+        "False",
+        "SnapshotGone",
+        ExportPhase.FAILED,
+        2,
+    )
+    assert "together with the storage of StreamingApp orders" in condition.message
+    assert "removed" not in condition.message
+    assert [a for a in plan.actions if isinstance(a, DeleteSnapshotPod)] == [DeleteSnapshotPod(at_work)] * begun_before
+    assert CountExport(False) in plan.actions
+    assert planned(written(seen), purge_pod()).actions == ()
 
 
 def test_the_end_of_a_purge_wakes_the_snapshots_of_its_application() -> None:

@@ -232,7 +232,7 @@ AREA = Area(
         Entry(
             Reason.SNAPSHOT_DAMAGED,
             Fault.DATA,
-            (Place.SNAPSHOT, Place.VERIFIED),
+            (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
                 "Files of the snapshot are missing, or differ from its manifest. The message names the first. The "
                 "driver finds missing files when it starts and when the catalog changes; a verification finds both. "
