@@ -2,7 +2,7 @@
 
 The system gives a container's first process no signal that it has no handler for: a SIGTERM in the moments in which
 Python imports modules would be lost, and the kubelet would wait for the whole grace period. A blocked one is kept, also
-over an ``exec``, until :mod:`tidegate_spark.driver.first_process` asks for it.
+over an ``exec``, until :mod:`tidegate_spark.driver.first_process` asks for it, or :func:`let_stops_through` is called.
 """
 
 import os
@@ -18,3 +18,8 @@ def hold_stops() -> None:
     """Keep stops from now on, in a container's first process; elsewhere they end the process, which is right."""
     if os.getpid() == FIRST:
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+
+
+def let_stops_through() -> None:
+    """Have this thread, and those that it starts, get stops again, at once those that were held."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)

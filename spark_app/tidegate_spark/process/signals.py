@@ -8,9 +8,11 @@ import socket
 import threading
 from collections.abc import Callable
 
+SIGTERM_ALONE = frozenset({signal.SIGTERM})
 
-def watch_signals(on_terminate: Callable[[], None]) -> None:
-    """Call ``on_terminate()``, in a thread, at each SIGTERM that this very process gets.
+
+def watch_signals(on_stop: Callable[[], None], numbers: frozenset[signal.Signals] = SIGTERM_ALONE) -> None:
+    """Call ``on_stop()``, in a thread, at each of these signals that this very process gets.
 
     The byte that Python's C handler writes to the wake-up descriptor arrives even while the main thread is inside a
     long call into native code. A script may take the descriptor away; so a driver's stops do not come by signals
@@ -18,16 +20,17 @@ def watch_signals(on_terminate: Callable[[], None]) -> None:
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    signal.signal(signal.SIGTERM, _note_nothing)
+    for number in numbers:
+        signal.signal(number, _note_nothing)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=lambda: _forget(numbers))
 
     def read() -> None:
         _ = writer  # the descriptor is only borrowed by set_wakeup_fd and must stay open
         while received := reader.recv(64):
-            if signal.SIGTERM in received:
-                on_terminate()
+            if not numbers.isdisjoint(received):
+                on_stop()
 
     threading.Thread(target=read, name="signals", daemon=True).start()
 
@@ -45,11 +48,12 @@ def signal_script() -> bool:
     return True
 
 
-def _forget() -> None:
-    """Let a child process be as any other: it ends at a SIGTERM, and does not tell this one of it."""
+def _forget(numbers: frozenset[signal.Signals]) -> None:
+    """Let a child process be as any other: it ends at such a signal, and does not tell this one of it."""
     signal.set_wakeup_fd(-1)
-    if signal.getsignal(signal.SIGTERM) is _note_nothing:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in numbers:
+        if signal.getsignal(number) is _note_nothing:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _note_nothing(number: int, frame: object) -> None:

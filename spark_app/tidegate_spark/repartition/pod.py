@@ -32,7 +32,7 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.process import signals
+from tidegate_spark.process import helper_end
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.newer_orders import why_refused
@@ -58,7 +58,7 @@ log = logging.getLogger("tidegate")
 def main() -> int:
     """Do it, leave word, and return the exit code."""
     log_to_stderr(os.environ)
-    signals.watch_signals(_end_at_once)
+    helper_end.hear_stops(_end_at_once)
     environment = Environment.read(os.environ)
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
@@ -82,7 +82,7 @@ def main() -> int:
 
 def _end_at_once() -> None:
     """Do as the kubelet asks, within the application's standstill: what was made is nobody's, and is removed."""
-    log.warning("ended from outside (SIGTERM)", extra={"action": "repartition"})
+    log.warning("asked to stop", extra={"action": "repartition"})
     os._exit(EXIT_STOPPED)
 
 

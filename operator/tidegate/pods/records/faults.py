@@ -17,6 +17,7 @@ from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.protocol import (
     EXIT_DEPENDENCY,
+    EXIT_OK,
     EXIT_STOPPED,
     ROLE_DRIVER,
     ROLE_EXECUTOR,
@@ -198,11 +199,19 @@ def name_reported(fault: protocol.Fault, pod: PodRecord) -> Problem:
 
 
 def name_problem(pod: PodRecord) -> Problem | None:
-    """Return what keeps a pod from its work, at its start or by how it ended last; None if nothing is known to."""
+    """Return what keeps a helper pod from its work, at its start or by how it ended last; None if nothing is known to.
+
+    One that was asked to stop goes on where it was, in its next process or in the next pod.
+    """
     problem = name_start_problem(pod)
-    if problem is None and not pod.ready and pod.ended is not None and pod.ended.exit_code != 0:
+    if problem is None and has_failed(pod):
         problem = name_end(pod)
     return problem
+
+
+def has_failed(pod: PodRecord) -> bool:
+    """Return whether the last process of a helper pod failed, and the kubelet is to start it again."""
+    return pod.ended is not None and pod.ended.exit_code not in (EXIT_OK, EXIT_STOPPED) and not pod.ready
 
 
 def name_start_problem(pod: PodRecord) -> Problem | None:

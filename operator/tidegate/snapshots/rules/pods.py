@@ -16,7 +16,7 @@ from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import clocks_time_left, refused_for
 from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.fault_messages import helper_out_of_memory, helper_out_of_memory_without_app
-from tidegate.pods.records.faults import KILLED_BY_MEMORY, Problem, is_json, name_start_problem
+from tidegate.pods.records.faults import KILLED_BY_MEMORY, Problem, has_failed, is_json, name_start_problem
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
@@ -152,7 +152,7 @@ def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
 
 def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
     """Return why the process in the pod ended, if the kubelet is to start it again."""
-    if pod.ended is None or pod.ended.exit_code == 0 or pod.ready:
+    if pod.ended is None or not has_failed(pod):
         return None
     reported = pods_report(o, pod)
     if reported is not None and reported.message:

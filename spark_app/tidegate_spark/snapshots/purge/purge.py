@@ -4,13 +4,15 @@ Nothing is deleted without the claim, ``app.json`` with the application's uid, w
 hold one of the snapshots. Storage that a deleted application further below retained stays.
 
 It can be interrupted and repeated. Exit codes: 0 nothing is left, or the storage belongs to another application or does
-not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer, or others need a snapshot; 1 no usable configuration.
+not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer, or others need a snapshot; 143 (EXIT_STOPPED) it was
+asked to stop; 1 no usable configuration.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,9 +34,10 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults.store_codes import EXPIRED_CODES, REJECTED_CODES
+from tidegate_spark.process.helper_end import HelperEnd
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values
-from tidegate_spark.process.termination import write_termination
+from tidegate_spark.process.termination import termination_text
 from tidegate_spark.snapshots.purge import purged_snapshots
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.claim import claim_messages as messages
@@ -76,20 +79,52 @@ class Purged:
         return messages.purged(self.objects, places)
 
 
+class StoppedError(Exception):
+    """The pod is removed; what is left is for the next one."""
+
+
+class _Count:
+    """Counts what is deleted, and ends the work where a stop was asked for."""
+
+    def __init__(self) -> None:
+        self.deleted = 0
+        self.stopping = threading.Event()
+
+    def __call__(self, number: int) -> None:
+        """Add what one more request has deleted.
+
+        Raises:
+            StoppedError: a stop was asked for.
+        """
+        self.deleted += number
+        log.info("%d objects deleted so far", self.deleted)
+        if self.stopping.is_set():
+            raise StoppedError
+
+
 def main() -> int:
     """Purge, say how far it is, and return the exit code."""
     log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
+    end, count = HelperEnd(environment.termination_log), _Count()
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
     except ValueError as error:
         log.error("%s: %s", CONFIG_VARIABLE, error)
         return EXIT_APPLICATION
+
+    def word(reason: Reason, message: str, *secrets: str) -> str:
+        known = Secrets((*secret_values(os.environ), *secrets))
+        return termination_text(Termination(reason, message, config.epoch), known)
+
+    end.listen(count.stopping.set, lambda: word(Reason.STOPPED, messages.purge_stopped(count.deleted)))
     reason, message = Reason.COMPLETED, ""
     credentials = None
     try:
         credentials = s3_client.read_credentials(environment.credentials_directory, config.credentials_secret)
-        message = purge(s3_client.connect(config.storage, credentials, TIMEOUT_SECONDS), config).message
+        message = purge(s3_client.connect(config.storage, credentials, TIMEOUT_SECONDS), config, count).message
+    except StoppedError:
+        reason, message = Reason.STOPPED, messages.purge_stopped(count.deleted)
     except FaultError as error:
         reason, message = error.fault.reason, error.fault.message
     except Exception as error:
@@ -98,9 +133,7 @@ def main() -> int:
             raise
         reason, message = fault.reason, fault.message
     log.info("%s: %s", reason, message, extra={"action": "purge", "reason": reason})
-    secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
-    write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
-    return exit_code(reason)
+    return end.leave(word(reason, message, *(credentials.secrets if credentials else ())), exit_code(reason))
 
 
 def exit_code(reason: Reason) -> int:
@@ -111,11 +144,16 @@ def exit_code(reason: Reason) -> int:
     return EXIT_CODES.get(reason, EXIT_DEPENDENCY)
 
 
-def purge(client: S3Client, config: DriverConfig) -> Purged:
+def purge(client: S3Client, config: DriverConfig, told: Callable[[int], None] = lambda number: None) -> Purged:
     """Delete everything below the application's prefix but what another application claimed there.
 
     It works page by page: memory does not grow with the number of objects, and what is deleted stays deleted if it is
     interrupted.
+
+    Args:
+        client: of the storage.
+        config: whose storage it is.
+        told: how many objects each request has deleted; what it raises ends the work.
 
     Raises:
         FaultError: STORAGE_OWNED if ``app.json`` is another application's, CLAIM_DAMAGED if it does not say whose it
@@ -141,7 +179,7 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
     for wanted in (first, _is_marker, lambda key: key != claim):
         for number in _clear(client, config, kept, wanted):
             deleted += number
-            log.info("%d objects deleted so far", deleted)
+            told(number)
     left = _first_left(client, config, kept, claim)
     if left is not None:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.not_deleted(left)))

@@ -1,8 +1,8 @@
 """The process of a snapshot pod: carries out orders where no driver does. Does I/O.
 
 It can be interrupted and repeated. Exit codes: 0 every order has ended, or is held by somebody; 75 (EXIT_DEPENDENCY)
-something did not pass in time, such as a storage that does not answer; 1 no usable configuration. The termination
-message has the progress of each order.
+something did not pass in time, such as a storage that does not answer; 143 (EXIT_STOPPED) it was asked to stop; 1 no
+usable configuration. The termination message has the progress of each order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from tidegate_spark.contract.protocol import (
     EXIT_APPLICATION,
     EXIT_DEPENDENCY,
     EXIT_OK,
+    EXIT_STOPPED,
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
     from_json,
@@ -35,18 +35,19 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotState,
 )
 from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.helper_end import HelperEnd
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.newer_orders import refused_reports
 from tidegate_spark.process.redaction import Secrets, secret_values
 from tidegate_spark.process.termination import write_message
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service import progress_server
+from tidegate_spark.snapshots.service import snapshot_messages as messages
 from tidegate_spark.snapshots.service.operations import Carrier, Export
 from tidegate_spark.snapshots.service.queue import ENDED
 from tidegate_spark.snapshots.service.worker import SnapshotWorker
 from tidegate_spark.storage import s3_client
-from tidegate_spark.storage.claim import claim_messages as messages
-from tidegate_spark.storage.claim import claiming
+from tidegate_spark.storage.claim import claim_messages, claiming
 from tidegate_spark.storage.claim.claimed import CLAIMED_SPARK
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
@@ -83,18 +84,25 @@ def main(export: Export) -> int:
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, ORDERS_VARIABLE, error)
         return EXIT_APPLICATION
+
+    def word() -> str:
+        credentials = s3_client.mounted_credentials(environment.credentials_directory)
+        secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
+        reports = worker.reports()
+        return word_of(tuple(map(stopped, reports)) if worker.is_stopping else reports, secrets)
+
+    end = HelperEnd(environment.termination_log)
+    end.listen(worker.stop, word)
     progress_server.serve(environment.bind_address, environment.status_port, worker.reports)
-    code = carry_out(worker, time.sleep)
-    credentials = s3_client.mounted_credentials(environment.credentials_directory)
-    secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
-    write_termination(environment.termination_log, worker.reports(), secrets)
-    return code
+    code = carry_out(worker, end.asked.wait)
+    return end.leave(word(), code)
 
 
 def _refuse(environment: Environment, text: str, error: NewerOrderError) -> int:
     """Leave word that none of the orders is carried out; return the exit code: another start would change nothing."""
     log.error("%s: %s", ORDERS_VARIABLE, error)
-    write_termination(environment.termination_log, refused_reports(text, error), Secrets(secret_values(os.environ)))
+    refused = refused_reports(text, error)
+    write_message(environment.termination_log, word_of(refused, Secrets(secret_values(os.environ))))
     return EXIT_OK
 
 
@@ -129,13 +137,15 @@ def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
         return ""
     owner = claim["uid"]
     if owner != config.uid:
-        raise SnapshotError(messages.belongs_to_another(config.storage.uri, owner))
+        raise SnapshotError(claim_messages.belongs_to_another(config.storage.uri, owner))
     return str(claim.get(CLAIMED_SPARK, ""))
 
 
-def carry_out(worker: SnapshotWorker, pause: Callable[[float], None]) -> int:
-    """Attempt what there is until it has ended or is the kubelet's to wait for; return the exit code."""
+def carry_out(worker: SnapshotWorker, pause: Callable[[float], object]) -> int:
+    """Attempt what there is until it has ended, is the kubelet's to wait for, or is to stop; return the exit code."""
     for _ in range(ATTEMPTS * len(worker.reports())):
+        if worker.is_stopping:
+            break
         seconds = worker.attempt_next()
         if all(map(is_settled, worker.reports())):
             break
@@ -144,7 +154,20 @@ def carry_out(worker: SnapshotWorker, pause: Callable[[float], None]) -> int:
     for report in unfinished:
         extra = {"action": "snapshot", "reason": report.reason}
         log.warning("snapshot %s: to be tried again: %s", report.id, report.message, extra=extra)
-    return EXIT_DEPENDENCY if unfinished else EXIT_OK
+    if not unfinished:
+        return EXIT_OK
+    return EXIT_STOPPED if worker.is_stopping else EXIT_DEPENDENCY
+
+
+def stopped(report: SnapshotReport) -> SnapshotReport:
+    """Return what is left of an order's report by a process that was asked to stop; pure.
+
+    What has ended, or has said why it waits, stays as it is.
+    """
+    if has_ended(report) or report.reason is not Reason.NONE:
+        return report
+    far = messages.stopped_after(report.files, report.of_files) if report.of_files else messages.STOPPED
+    return dataclasses.replace(report, reason=Reason.STOPPED, message=far)
 
 
 def has_ended(report: SnapshotReport) -> bool:
@@ -155,11 +178,6 @@ def has_ended(report: SnapshotReport) -> bool:
 def is_settled(report: SnapshotReport) -> bool:
     """Return whether this process is through with an order; pure."""
     return has_ended(report) or report.reason in FOR_THE_KUBELET
-
-
-def write_termination(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets) -> None:
-    """Write the termination message; a failure is only logged."""
-    write_message(path, word_of(reports, secrets))
 
 
 def word_of(reports: tuple[SnapshotReport, ...], secrets: Secrets) -> str:

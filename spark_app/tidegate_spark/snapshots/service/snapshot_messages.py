@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NOT_BEGUN = "Not begun yet: one order after the other."
+STOPPED = "Asked to stop before it was complete."
 RESTORE_FILES = "Restore its files from a replica or the bucket's versions."
 GOES_LATER = "It goes when they do not need it any more."
 RESTORE_OBJECT = "Restore the object."
@@ -20,3 +21,7 @@ def read_back(files: int, size: int, unread: str, unproven: int) -> str:
     whole = f". Not interpreted: {unread}." if unread else " and are a whole checkpoint."
     hashes = f" Of {unproven} of them the store has no hash to compare with." if unproven else ""
     return f"{files} files, {size} bytes, were read back{whole}{hashes}"
+
+
+def stopped_after(files: int, of_files: int) -> str:
+    return f"Asked to stop after {files} of {of_files} files."

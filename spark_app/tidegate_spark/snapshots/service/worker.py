@@ -118,6 +118,11 @@ class SnapshotWorker:
         self._stopping.set()
         self._wake.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no work is begun any more."""
+        return self._stopping.is_set()
+
     def reports(self) -> tuple[SnapshotReport, ...]:
         """Return how far each order is; before them, which complete snapshots were found to lack files.
 

@@ -144,6 +144,10 @@ def purged(objects: int, kept: Sequence[str]) -> str:
     return f"{objects} objects deleted.{retained}"
 
 
+def purge_stopped(objects: int) -> str:
+    return f"Asked to stop after {objects} objects were deleted. The next start deletes the rest."
+
+
 def whole_bucket(uri: str) -> str:
     return f"{uri} is a whole bucket, not an application's."
 

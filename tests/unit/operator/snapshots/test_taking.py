@@ -320,6 +320,17 @@ def test_a_pod_that_is_started_again_says_why() -> None:
     assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
 
 
+def test_a_pod_that_was_asked_to_stop_has_not_failed() -> None:
+    asked = report(SnapshotState.COPYING, Reason.STOPPED, files=3, of_files=8)
+    plan = decide_snapshot(at_rest(taking=pod_that_said(asked, exit_code=143)), NOW)
+    assert said(plan) == (COPYING, "Reconciling", "PodRunning")
+    drained = pod_that_said(asked, exit_code=143)
+    assert kinds(decide_snapshot(at_rest(taking=dataclasses.replace(drained, phase="Failed")), NOW)) == [
+        "WriteSnapshotStatus",
+        "DeleteSnapshotPod",
+    ]
+
+
 def test_a_pod_that_was_killed_for_its_memory_says_who_can_give_it_more() -> None:
     killed = pod(running=False, ended=Exit(137, "OOMKilled", "", NOW - 5))
     plan = decide_snapshot(at_rest(taking=killed), NOW)

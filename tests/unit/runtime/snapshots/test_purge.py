@@ -124,6 +124,21 @@ def test_the_claim_goes_last_and_directories_after_what_is_in_them(monkeypatch: 
     assert store.order[-1] == CLAIM
 
 
+def test_one_that_is_asked_to_stop_ends_after_a_request_and_the_next_one_deletes_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(purge, "PAGE", 2)
+    store, count = Store(below(*(f"lineages/1/main/{n}" for n in range(100)))), purge._Count()
+    client: Any = store
+    count.stopping.set()
+    with pytest.raises(purge.StoppedError):
+        purge.purge(client, CONFIG, count)
+    deleted = len(store.order)
+    assert 0 < deleted < 100
+    assert CLAIM in store.keys
+    assert (deleted + purged(store), store.keys) == (101, [])
+
+
 def test_the_neighbour_with_a_longer_name_is_left_alone() -> None:
     store = Store(["apps/shop/orders-2/app.json", "apps/shop/orders.txt", "apps/shop/orders2/a", *below("a")])
     assert purged(store) == 2

@@ -3,10 +3,18 @@
 import dataclasses
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pytest
 
-from tidegate_spark.contract.protocol import EXIT_DEPENDENCY, EXIT_OK, TERMINATION_MESSAGE_LIMIT, Storage, from_json
+from tidegate_spark.contract.protocol import (
+    EXIT_DEPENDENCY,
+    EXIT_OK,
+    EXIT_STOPPED,
+    TERMINATION_MESSAGE_LIMIT,
+    Storage,
+    from_json,
+)
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import (
     PROGRESS_PATH,
@@ -23,10 +31,10 @@ from tidegate_spark.contract.snapshot_protocol import (
 )
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshots import collect, manifest
-from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.repository import CatalogContendedError, SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.snapshots.service.pod import carry_out, judge_claim, word_of
+from tidegate_spark.snapshots.service.pod import carry_out, judge_claim, stopped, word_of
 from tidegate_spark.snapshots.service.progress_server import serve
 from tidegate_spark.snapshots.service.worker import SnapshotWorker
 from tidegate_spark.snapshots.take import TooFastError
@@ -125,6 +133,32 @@ def test_a_hold_of_somebody_who_does_not_come_back_is_released() -> None:
     assert carry_out(worker, lambda seconds: None) == EXIT_OK
     assert {report.state for report in worker.reports()} == {SnapshotState.RELEASED}
     assert scene.repository().read().snapshots["a"].holders == {"fork-u-8"}
+
+
+def test_one_that_is_asked_to_stop_ends_at_the_next_file_and_begins_nothing_else() -> None:
+    class Asked(Scripted):
+        def take(self, order: SnapshotOrder, *told: Any) -> SnapshotReport:
+            told[0](Progress(files=3, of_files=8))
+            worker.stop()
+            told[0](Progress(files=4, of_files=8))
+            raise AssertionError("it goes on")
+
+    worker = SnapshotWorker(Asked(), runs=False)
+    worker.give(SnapshotOrders(take=(SnapshotOrder("a"), SnapshotOrder("b"))))
+    assert carry_out(worker, lambda seconds: None) == EXIT_STOPPED
+    first, second = map(stopped, worker.reports())
+    assert (first.state, first.reason, "3 of 8" in first.message) == (SnapshotState.COPYING, Reason.STOPPED, True)
+    assert (second.state, second.reason) == (SnapshotState.WAITING, Reason.STOPPED)
+
+
+def test_what_had_ended_or_said_why_it_waits_when_it_was_asked_to_stop_stays_as_it_is() -> None:
+    waits = SnapshotReport("a", SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE, "no answer")
+    for report in (waits, SnapshotReport("a", SnapshotState.READY), SnapshotReport("a", SnapshotState.HELD)):
+        assert stopped(report) == report
+    worker = SnapshotWorker(Scripted(), runs=False)
+    worker.give(SnapshotOrders())
+    worker.stop()
+    assert carry_out(worker, lambda seconds: None) == EXIT_OK
 
 
 # --- snapshots of others ---

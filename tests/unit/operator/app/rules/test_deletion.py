@@ -36,7 +36,7 @@ from tidegate_testing.observations import (
     observe,
     running_driver,
 )
-from tidegate_testing.plans import acts
+from tidegate_testing.plans import acts, verdict_of
 
 GOING = deleted(launched(app_with()))
 EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
@@ -139,6 +139,16 @@ def test_a_refused_purge_gets_back_the_service_account_that_it_may_miss() -> Non
 def test_a_purge_that_began_before_the_spec_was_mended_is_begun_anew() -> None:
     older = purge_pod(phase="Running", running=True, spec_hash="another")
     assert destructive(decide(observe(EMPTIED, purge=older), NOW)) == [DeletePurge]
+
+
+def test_a_purge_that_was_asked_to_stop_has_not_failed() -> None:
+    asked = ended_with(Reason.STOPPED, 143)
+    started_again = decide(
+        observe(EMPTIED, purge=purge_pod(phase="Running", running=True, ready=False, ended=asked)), NOW
+    )
+    assert (verdict_of(started_again)[1:], destructive(started_again)) == (("Reconciling", "StoragePurging"), [])
+    drained = decide(observe(EMPTIED, purge=purge_pod(phase="Failed", ended=asked)), NOW)
+    assert (verdict_of(drained)[1:], destructive(drained)) == (("Reconciling", "StoragePurging"), [DeletePurge])
 
 
 @pytest.mark.parametrize("reason", ["OOMKilled", "Error"])

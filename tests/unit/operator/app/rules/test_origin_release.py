@@ -11,7 +11,7 @@ from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.pauses import PATIENCE
-from tidegate.pods.records.record import PodRecord
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
@@ -96,6 +96,12 @@ def test_a_storage_that_is_gone_does_not_keep_the_application() -> None:
     assert [event.reason for event in events] == ["OriginStillHeld"]
     assert "release-holders=fork-u-9" in events[0].message
     assert any(isinstance(action, RemoveFinalizer) for action in given_up.actions)
+
+
+def test_a_pod_that_was_asked_to_stop_has_not_failed() -> None:
+    asked = pod(ended=Exit(143, "Error", '{"snapshots":[]}', NOW - 5), ready=False)
+    at_work = decide(observe(doomed(), releasing=pod()), NOW)
+    assert decide(observe(doomed(), releasing=asked), NOW).message == at_work.message
 
 
 def test_a_clock_that_is_behind_the_api_servers_gives_nothing_up() -> None:
