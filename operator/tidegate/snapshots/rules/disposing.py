@@ -32,6 +32,7 @@ from tidegate.snapshots.rules.verdict import (
     put_away,
     reason_of,
     refers_to_its_app,
+    report_of_damage,
 )
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
@@ -52,13 +53,17 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Remove the pod that takes it, or reads it back: what is disposed of must not go on growing."""
+    """Remove the pod that takes it, or reads it back: what is disposed of must not go on growing.
+
+    One that failed is not called otherwise meanwhile: that is all that says that it is damaged, if its driver found it.
+    """
     pod = o.taking or o.verifying or o.exporting
     if pod is None:
         return None
+    phase = SnapshotPhase.FAILED if o.snapshot.status.phase is SnapshotPhase.FAILED else _DELETING
     message = messages.pod_deleted(pod.name)
     after = put_away(o, pod)
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.POD_STOPPING, message, after=after)
+    return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_STOPPING, message, after=after)
 
 
 def release_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -124,7 +129,8 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         and ready is not None
         and ready.reason not in (Reason.NEEDED_BY_FORK, Reason.POD_STOPPING)
     )
-    if not o.forks or status.ready_time is None or begun or is_damaged(o.snapshot):
+    damaged = is_damaged(o.snapshot) or report_of_damage(o, now) is not None
+    if not o.forks or status.ready_time is None or begun or damaged:
         return None
     message = messages.needed_by(", ".join(o.forks))
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.NEEDED_BY_FORK, message)

@@ -17,6 +17,7 @@ from tidegate.api.stream_snapshot import (
     import_holder,
     is_at_deletion,
     is_imported,
+    is_ready,
     is_scheduled,
     owner_uid,
 )
@@ -38,6 +39,7 @@ from tidegate.snapshots.rules.verdict import (
     put_away,
     reason_of,
     refers_to_its_app,
+    report_of_damage,
 )
 from tidegate.snapshots.rules.version import image_taken, version_taken
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
@@ -52,8 +54,6 @@ from tidegate_spark.contract.snapshot_protocol import (
 
 FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED})
 """Reasons to wait that do not pass without somebody."""
-OLDEST_REPORT = 60.0
-"""Seconds that an agent's report may have been on its way, and more."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
 
@@ -78,14 +78,9 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 def find_damage(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Believe the driver that a complete snapshot lacks files: nothing can start from it."""
-    status, report = o.snapshot.status, agents_report(o)
-    if status.phase is not SnapshotPhase.READY or not o.snapshot.is_final or report is None:
+    report = report_of_damage(o, now)
+    if report is None or not is_ready(o.snapshot):
         return None
-    if (report.state, report.reason) != (SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED):
-        return None
-    verified = status.verification
-    if verified is not None and verified.completion_time.timestamp() + OLDEST_REPORT > now - report.seconds:
-        return None  # the driver's check is older than the verification; it will report again
     message = messages.of_report(report, Reason.SNAPSHOT_DAMAGED)
     after = put_away(o, o.taking or o.disposing)
     return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, Reason.SNAPSHOT_DAMAGED, message, after=after)

@@ -19,6 +19,8 @@ ORDER_PAUSE = 5.0
 """Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""
 NOT_TAKEN_PAUSE = 15.0
 """Seconds between two orders to an agent that did not take the first."""
+OLDEST_REPORT = 60.0
+"""Seconds that an agent's report may have been on its way, and more."""
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED})
 
 
@@ -98,6 +100,19 @@ def is_at_rest(o: SnapshotObservation) -> bool:
 def agents_report(o: SnapshotObservation) -> SnapshotReport | None:
     """Return what the agent tells of this snapshot, None if nothing."""
     return find_report(o.agent.snapshots, o.snapshot) if o.agent is not None and refers_to_its_app(o) else None
+
+
+def report_of_damage(o: SnapshotObservation, now: float) -> SnapshotReport | None:
+    """Return what the driver says of a complete snapshot that lacks files, None if it says no such thing.
+
+    A check of the driver's that is older than the last verification does not count; it will report again.
+    """
+    report, verified = agents_report(o), o.snapshot.status.verification
+    if report is None or (report.state, report.reason) != (SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED):
+        return None
+    if verified is not None and verified.completion_time.timestamp() + OLDEST_REPORT > now - report.seconds:
+        return None
+    return report
 
 
 def find_report(reports: tuple[SnapshotReport, ...], snapshot: StreamSnapshot) -> SnapshotReport | None:

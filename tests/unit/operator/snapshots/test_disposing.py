@@ -326,6 +326,27 @@ def test_what_is_damaged_or_gone_is_kept_for_nobody(reason: Reason) -> None:
     assert decide_snapshot(settled(o), NOW).reason == "Disposing"
 
 
+DAMAGED = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
+
+
+def test_what_its_driver_found_damaged_is_kept_for_nobody_also_if_its_own_pod_ends_first() -> None:
+    found = settled(observe_running(ready_snapshot(), DAMAGED)).snapshot
+    asked = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, verify_nonce=1))
+    reading = pod(APP, name=f"{ID}-verify")
+    begun = settled(observe_running(asked, DAMAGED, verifying=reading)).snapshot
+    ending = observe(doomed(begun), app=SUSPENDED, forks=("variant",), verifying=reading)
+    assert "DeleteSnapshotPod" in kinds(decide_snapshot(ending, NOW))
+    gone = dataclasses.replace(settled(ending), verifying=None)
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(gone, NOW))
+    assert decide_snapshot(dataclasses.replace(settled(gone), memory=SnapshotMemory()), NOW).reason == "PodStarting"
+
+
+def test_what_its_driver_finds_damaged_while_it_is_kept_for_forks_is_kept_no_longer() -> None:
+    kept = settled(observe_running(doomed(), forks=("variant",)))
+    plan = decide_snapshot(dataclasses.replace(kept, agent=agent(DAMAGED)), NOW)
+    assert (plan.reason, kinds(plan)[-1]) == ("Disposing", "GiveOrders")
+
+
 def test_what_never_was_complete_is_kept_for_nobody() -> None:
     plan = decide_snapshot(observe_running(doomed(snapshot(begun())), forks=("variant",)), NOW)
     assert "GiveOrders" in kinds(plan)
