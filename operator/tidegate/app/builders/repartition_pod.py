@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.api.spec_hash import with_version
-from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
+from tidegate.api.streaming_app import RepartitionStatus, StreamingApp, StreamingAppSpec
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
 from tidegate.pods.builders import pod_parts
 from tidegate.pods.builders.cpu_limits import limited_as_driver
 from tidegate.pods.builders.helper_containers import of_pod, raised_resources
-from tidegate.pods.builders.storage_pod import Errand, SparkContainer, build_storage_pod
+from tidegate.pods.builders.storage_pod import Errand, SparkContainer, build_storage_pod, variables_kept
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.pods.records.platform import Platform
@@ -60,7 +60,9 @@ def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, pla
     wanted = app.spec.state.repartition
     resources = raised_resources(limited_as_driver(app, wanted.resources), of_pod(platform.floors))
     requirements = pod_parts.resource_requirements("state.repartition", resources)
-    image, conf = _writer_of(app)
+    writer = _writer_of(app)
+    image, conf = writer.application.image, writer.spark_conf
+    java_env = variables_kept(writer.application.env, java_options.variable_reaching_storage)
     spark = SparkContainer(image, app.spec.application.image_pull_policy, requirements, wanted.timeout_seconds)
     order = _order(app, known, image, conf)
     errand = Errand(
@@ -73,7 +75,8 @@ def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, pla
         env={REPARTITION_VARIABLE: to_order(order), MASTER_VARIABLE: f"local[{order.cores}]"},
         spark=spark,
         made_of=made_of,
-        files=(*_settings_of(conf).values(), *java_options.files_named(conf)),
+        users_env=tuple(java_env),
+        files=(*_settings_of(conf).values(), *java_options.files_named(conf, java_env)),
     )
     pod = build_storage_pod(app, errand, platform)
     (container,) = pod["spec"]["containers"]
@@ -104,18 +107,17 @@ def _settings_of(conf: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in sorted(conf.items()) if key.startswith(_SETTINGS)}
 
 
-def _writer_of(app: StreamingApp) -> tuple[str, Mapping[str, str]]:
-    """Return image and Spark settings of the version that wrote the state: the stable one, since no other ran after it.
+def _writer_of(app: StreamingApp) -> StreamingAppSpec:
+    """Return the version that wrote the state: the stable one, since no other ran after it.
 
     Not the new version's. The old one's Spark is known before anything is stopped, from its copy of the state; it reads
     what it wrote; and what its settings name is in its image.
     """
     stable = app.status.last_stable
     if stable is None:
-        return app.spec.application.image, app.spec.spark_conf
+        return app.spec
     try:
-        held = with_version(app.spec, stable.spec)
+        return with_version(app.spec, stable.spec)
     except ValueError as error:
         # By a newer operator, or by somebody's hand. To guess would have another Spark write the state.
         raise SpecError("status.lastStable.spec", messages.unreadable_by_operator(error)) from error
-    return held.application.image, held.spark_conf

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,8 @@ class Errand:
     """It needs Spark, which the operator's image has not."""
     made_of: str = ""
     """What tells it from a pod that took something else of the application; empty: its whole version does."""
+    users_env: tuple[Mapping[str, Any], ...] = ()
+    """Variables of the application's beside those that every such pod has."""
     files: tuple[str, ...] = ()
     """Values among which may be files that lead to the storage, beside those of variables."""
 
@@ -96,7 +98,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "ownerReferences": [dict(errand.owner)],
     }
     template = _template_of(app)
-    bare, env = _without_what_runs(app, errand), _env_for_storage(app)
+    bare, env = _without_what_runs(app, errand), [*_env_for_storage(app), *map(dict, errand.users_env)]
     volumes, mounts = _files_for_storage(template, env, errand.files)
     spec: dict[str, Any] = {
         **{key: template[key] for key in _PLACEMENT if template.get(key) is not None},
@@ -219,17 +221,33 @@ def _image_and_resources(app: StreamingApp, spark: SparkContainer | None, platfo
 
 
 def _env_for_storage(app: StreamingApp) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
+    return variables_kept(app.spec.application.env, _if_it_reaches_storage)
+
+
+def _if_it_reaches_storage(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    return dict(item) if _REACHES_STORAGE.fullmatch(str(item.get("name", ""))) else None
+
+
+def variables_kept(
+    env: Sequence[Mapping[str, Any]], kept: Callable[[Mapping[str, Any]], dict[str, Any] | None]
+) -> list[dict[str, Any]]:
+    """Return what such a pod takes of an application's variables, with the variables that those mention.
+
+    Args:
+        env: all of them.
+        kept: returns one as it is taken, None if it is not.
+    """
+    found: list[dict[str, Any]] = []
     mentioned: set[str] = set()
     # Backwards: a variable's value may hold $(NAME) of one before it.
-    for item in reversed(app.spec.application.env):
-        name = str(item.get("name", ""))
+    for item in reversed(env):
         if is_too_long(item):
             continue  # no driver ever ran with it, and no pod would that removes the application
-        if _REACHES_STORAGE.fullmatch(name) or name in mentioned:
-            kept.insert(0, item)
-            mentioned |= variables_in(str(item.get("value", "")))
-    return kept
+        taken = dict(item) if item.get("name") in mentioned else kept(item)
+        if taken is not None:
+            found.insert(0, taken)
+            mentioned |= variables_in(str(taken.get("value", "")))
+    return found
 
 
 def variables_in(value: str) -> set[str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+_VARIABLES = frozenset({"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"})
+"""Those from which a JVM, or the program that starts it, takes options."""
 _OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 _REACHING = re.compile(
     r"-D(?:javax\.net\.ssl\.|jdk\.tls\.|java\.net\.|java\.security\.|https?\.|socksProxy|aws\.|com\.amazonaws\.)[^=]*=?"
@@ -23,9 +26,20 @@ def reaching_storage(conf: Mapping[str, str]) -> dict[str, str]:
     return {key: shlex.join(options) for key, options in found.items() if options}
 
 
-def files_named(conf: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of the options of these settings, each of which may be a file, such as a trust store."""
-    return tuple(option.partition("=")[2] for key in _OPTIONS for option in _kept(conf.get(key, "")))
+def variable_reaching_storage(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a variable of a JVM's options with those options alone; None if it is another one, or has none of them.
+
+    Of one that comes from a Secret or ConfigMap (``valueFrom``) nobody knows here what is in it.
+    """
+    options = _kept(str(item.get("value") or "")) if item.get("name") in _VARIABLES else []
+    return {**item, "value": shlex.join(options)} if options else None
+
+
+def files_named(conf: Mapping[str, str], env: Iterable[Mapping[str, Any]] = ()) -> tuple[str, ...]:
+    """Return the values of the options of these settings and variables; each may be a file, such as a trust store."""
+    variables = [str(item.get("value") or "") for item in env if item.get("name") in _VARIABLES]
+    texts = [*(conf.get(key, "") for key in _OPTIONS), *variables]
+    return tuple(option.partition("=")[2] for text in texts for option in _kept(text))
 
 
 def _kept(options: str) -> list[str]:

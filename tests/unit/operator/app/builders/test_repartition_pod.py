@@ -66,7 +66,7 @@ PROXY = "-Dhttps.proxyHost=proxy.shop -Dhttps.proxyPort=3128"
 OF_THE_DRIVER = "-Duser.timezone=Europe/Berlin -XX:MaxDirectMemorySize=9g -javaagent:/agent/it.jar -Xlog:gc:/logs/gc"
 
 
-def with_java_options(**options: str) -> StreamingApp:
+def with_java_options(*env: dict[str, Any], **options: str) -> StreamingApp:
     conf = {f"spark.driver.{key}": value for key, value in options.items()}
     mount = {"name": "certificates", "mountPath": "/certificates"}
     template = {
@@ -78,7 +78,7 @@ def with_java_options(**options: str) -> StreamingApp:
             ],
         }
     }
-    old = stable_of(app_with({IMAGE: A, "sparkConf": conf}))
+    old = stable_of(app_with({IMAGE: A, "sparkConf": conf, "application.env": list(env)}))
     known = app({"driver.podTemplate": template})
     return msgspec.structs.replace(known, status=msgspec.structs.replace(known.status, last_stable=old))
 
@@ -100,6 +100,37 @@ def test_its_jvm_has_no_options_where_none_leads_to_the_storage(options: str) ->
     pod = build_repartition_pod(with_java_options(extraJavaOptions=options), PLATFORM)
     order = from_json(Repartition, variables(pod)[REPARTITION_VARIABLE].replace("$$", "$"))
     assert order.spark_conf == {}
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
+def test_its_jvm_has_those_options_too_that_variables_of_the_version_that_wrote_the_state_bring(name: str) -> None:
+    word = {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "trust", "key": "word"}}}
+    trust = "-Djavax.net.ssl.trustStore=/certificates/trust.p12 -Djavax.net.ssl.trustStorePassword=$(WORD)"
+    options = {"name": name, "value": f"{OF_THE_DRIVER} {trust}"}
+    pod = build_repartition_pod(with_java_options({"name": "ELSE", "value": "1"}, word, options), PLATFORM)
+    (container,) = pod["spec"]["containers"]
+    found = variables(pod)
+    assert found[name].replace("'", "") == trust
+    names = [item["name"] for item in container["env"]]
+    assert names.index("WORD") < names.index(name)  # or the kubelet would leave $(WORD) as it is
+    assert (found["WORD"], "ELSE" in found) == (word["valueFrom"], False)
+    assert "WORD" in found["TIDEGATE_SECRET_VARIABLES"]
+    assert "certificates" in [mount["name"] for mount in container["volumeMounts"]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"value": OF_THE_DRIVER},
+        {"value": "-Dhttps.proxyHost='never ended"},
+        {"valueFrom": {"configMapKeyRef": {"name": "java", "key": "options"}}},
+    ],
+)
+def test_it_has_no_such_variable_where_none_of_its_options_is_known_to_lead_to_the_storage(
+    options: dict[str, Any],
+) -> None:
+    pod = build_repartition_pod(with_java_options({"name": "JAVA_TOOL_OPTIONS", **options}), PLATFORM)
+    assert "JAVA_TOOL_OPTIONS" not in variables(pod)
 
 
 def test_image_and_settings_are_those_of_the_version_that_wrote_the_state_whatever_the_new_one_has() -> None:
