@@ -22,6 +22,8 @@ POD_SECURITY_CONTEXT = (
     "security context of the applications' pods, as a JSON object; without runAsUser and fsGroup where the cluster "
     "assigns them (OpenShift)"
 )
+POD_LABELS = "labels of the applications' pods, as a JSON object of texts; those of their templates win"
+POD_ANNOTATIONS = "annotations of the applications' pods, likewise"
 CONCURRENCY = "applications that are worked on at the same time"
 AGENT_CONCURRENCY = "agents that are asked at the same time"
 LARGE_APPS = (
@@ -51,6 +53,14 @@ def no_choice(flag: str, choices: Sequence[str]) -> str:
 
 def no_object(flag: str, found: str) -> str:
     return f"{flag}: expected a JSON object, got {found!r}"
+
+
+def no_texts(flag: str, name: str) -> str:
+    return f"{flag}: expected a text as value of {name!r}"
+
+
+def reserved_name(flag: str, name: str) -> str:
+    return f"{flag}: {name!r} is one by which Tidegate or Spark knows the pods, and cannot be set"
 
 
 def no_truth_value(variable: str, found: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from tidegate import messages
 from tidegate.pods.records.platform import restricted_security
 from tidegate.version import VERSION
+from tidegate_spark.contract.protocol import is_reserved_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Settings:
     """Of the runtime's own lines in the applications' pods."""
     pod_security_context: Mapping[str, Any] = field(default_factory=restricted_security)
     """Of every pod of an application."""
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    pod_annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 _LEADER_ELECTION = "TIDEGATE_LEADER_ELECTION"
@@ -61,6 +64,8 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("log-level", "info", messages.LOG_LEVEL),
     ("runtime-log-format", "text", messages.RUNTIME_LOG_FORMAT),
     ("pod-security-context", json.dumps(restricted_security()), messages.POD_SECURITY_CONTEXT),
+    ("pod-labels", "{}", messages.POD_LABELS),
+    ("pod-annotations", "{}", messages.POD_ANNOTATIONS),
     ("concurrency", "64", messages.CONCURRENCY),
     ("agent-concurrency", "16", messages.AGENT_CONCURRENCY),
     ("large-apps-mib", "64", messages.LARGE_APPS),
@@ -111,19 +116,32 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         leader_election=given.leader_election,
         lease_name=given.lease_name,
         key_name=given.key_name,
-        pod_security_context=_read_object(parser, given.pod_security_context),
+        pod_security_context=_read_object(parser, given, "pod_security_context"),
+        pod_labels=_read_texts(parser, given, "pod_labels"),
+        pod_annotations=_read_texts(parser, given, "pod_annotations"),
         lease_namespace=environment.get("POD_NAMESPACE", ""),
         **numbers,
     )
 
 
-def _read_object(parser: argparse.ArgumentParser, text: str) -> dict[str, Any]:
+def _read_texts(parser: argparse.ArgumentParser, given: argparse.Namespace, name: str) -> dict[str, str]:
+    found = _read_object(parser, given, name)
+    for key, value in found.items():
+        if not isinstance(value, str):
+            parser.error(messages.no_texts(_flag(name), key))
+        if is_reserved_label(key):
+            parser.error(messages.reserved_name(_flag(name), key))
+    return found
+
+
+def _read_object(parser: argparse.ArgumentParser, given: argparse.Namespace, name: str) -> dict[str, Any]:
+    text = getattr(given, name)
     try:
         found = json.loads(text)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        parser.error(messages.no_object("--pod-security-context", text))
+        parser.error(messages.no_object(_flag(name), text))
     return found
 
 

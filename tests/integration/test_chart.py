@@ -87,7 +87,11 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "commonLabels": {"example.com/cost": "streams", "app.kubernetes.io/part-of": "platform"},
         "commonAnnotations": {"example.com/owner": "data"},
         "podSecurityContext": {"runAsUser": 10001, "runAsGroup": 10001},
-        "applications": {"podSecurityContext": {"runAsUser": 10001, "fsGroup": 10001}},
+        "applications": {
+            "podSecurityContext": {"runAsUser": 10001, "fsGroup": 10001},
+            "podLabels": {"sidecar.istio.io/inject": "false"},
+            "podAnnotations": {"example.com/note": "x"},
+        },
         "podAnnotations": {"example.com/note": "x"},
         "podLabels": {"example.com/team": "streams"},
         "nodeSelector": {"kubernetes.io/os": "linux"},

@@ -103,6 +103,19 @@ def test_the_variable_is_json_that_the_kubelet_does_not_expand(helm: Helm) -> No
     assert "$(" not in json.dumps([o for o in rendered if o["kind"] == "Deployment"])
 
 
+def test_pods_of_applications_have_the_labels_and_annotations_that_were_given(helm: Helm) -> None:
+    given = {
+        "podLabels": {"sidecar.istio.io/inject": "false"},
+        "podAnnotations": {"note": 'a "b" $(POD_NAMESPACE) <c>'},
+    }
+    rendered = helm.render(CHART, "tidegate", "tidegate-system", {"applications": given})
+    (container,) = deployment(rendered)["spec"]["template"]["spec"]["containers"]
+    environment = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
+    assert not [name for name, value in environment.items() if "$(" in value]
+    found = read_settings([], environment)
+    assert (found.pod_labels, found.pod_annotations) == (given["podLabels"], given["podAnnotations"])
+
+
 LABELS = {"example.com/cost": "streams", "app.kubernetes.io/part-of": "platform"}
 ANNOTATIONS = {"example.com/owner": "data"}
 EVERY_OBJECT: dict[str, Any] = {

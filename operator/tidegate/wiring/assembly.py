@@ -88,6 +88,8 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
         settings.runtime_log_format,
         keys.id,
         pod_security=settings.pod_security_context,
+        pod_labels=settings.pod_labels,
+        pod_annotations=settings.pod_annotations,
     )
     secrets = LaunchSecrets(client, keys, platform)
     actor = ActionExecutor(client, agents, index, access, secrets, events, metrics, queue.wake)

@@ -13,6 +13,7 @@ import yaml
 from devcluster.demo.installing import chart_values
 from devcluster.installation import Installed
 from tidegate.settings import Settings, read_settings
+from tidegate_spark.contract.protocol import SPARKS_LABELS
 from tidegate_testing.chart_values import EVERY_POLICY
 
 CHART = Path(__file__).parents[3] / "charts" / "tidegate"
@@ -123,6 +124,8 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "LOG_LEVEL": "info",
         "RUNTIME_LOG_FORMAT": "json",
         "POD_SECURITY_CONTEXT": "{}",
+        "POD_LABELS": '{"a": "b"}',
+        "POD_ANNOTATIONS": '{"a": "b"}',
     }
     given = dict.fromkeys(variables, "1") | {f"TIDEGATE_{name}": choice for name, choice in chosen.items()}
     settings = read_settings([], given)
@@ -140,6 +143,8 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "large_apps_mib",
         "large_apps_of_namespace_mib",
         "pod_security_context",
+        "pod_labels",
+        "pod_annotations",
     )
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2
@@ -183,6 +188,37 @@ def test_artifact_hub_shows_every_crd() -> None:
         for version in crd["spec"]["versions"]
         if version["served"]
     )
+
+
+@pytest.mark.parametrize("name", [*SPARKS_LABELS, "tidegate.dev/role", "app.kubernetes.io/managed-by"])
+@pytest.mark.parametrize("value", ["podLabels", "podAnnotations"])
+def test_what_pods_of_applications_are_known_by_cannot_be_named(value: str, name: str) -> None:
+    validator = jsonschema.Draft7Validator(SCHEMA)
+    (error,) = validator.iter_errors({**VALUES, "applications": {value: {name: "x"}}})
+    assert (list(error.absolute_path), name in error.message) == (["applications", value], True)
+
+
+LABEL_FAULTS = [
+    {"a b": "x"},
+    {"a/b/c": "x"},
+    {"": "x"},
+    {"team": "a b"},
+    {"team": "-x"},
+    {"team": "x" * 64},
+    {"team": True},
+]
+
+
+@pytest.mark.parametrize("labels", LABEL_FAULTS, ids=str)
+def test_a_label_that_would_have_every_pod_refused_is_refused_itself(labels: dict[str, Any]) -> None:
+    assert list(jsonschema.Draft7Validator(SCHEMA).iter_errors({**VALUES, "applications": {"podLabels": labels}}))
+
+
+@pytest.mark.parametrize("label", ["sidecar.istio.io/inject", "team", "app.kubernetes.io/part-of"])
+def test_other_labels_of_pods_of_applications_are_the_installations_to_choose(label: str) -> None:
+    for text in ("", "x", "a.b_c-D9"):
+        values = {**VALUES, "applications": {"podLabels": {label: text}, "podAnnotations": {label: "any: text"}}}
+        assert not list(jsonschema.Draft7Validator(SCHEMA).iter_errors(values))
 
 
 RESERVED = [

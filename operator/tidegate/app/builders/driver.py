@@ -70,7 +70,7 @@ def build_driver(
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
         refuse_unreadable_offsets(app.spec.start_from.starting_offsets, OF_SNAPSHOT)
-    defaults = {**_DEFAULTS, "securityContext": pod_parts.pod_security(platform)}
+    defaults = pod_parts.default_pod(platform, _DEFAULTS)
     pod, user_env = pod_parts.build_users_pod(
         app, DRIVER_CONTAINER, defaults, app.spec.driver.pod_template, DRIVER_FIELD
     )

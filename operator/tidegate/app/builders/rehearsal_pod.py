@@ -97,7 +97,7 @@ def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
     configuration = configuration_of(config)
     spec = _owned(pod["spec"], rehearse, configuration.text)
     configuration.mount(spec)
-    manifest = {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
+    manifest = {**pod, "metadata": _metadata(app, name, pod["metadata"], platform), "spec": spec}
     return ConfiguredPod(manifest, configuration.secret(app))
 
 
@@ -114,13 +114,13 @@ def _with_resources(app: StreamingApp, rehearse: RehearsalSpec, platform: Platfo
     return msgspec.structs.replace(app, spec=spec, status=StreamingAppStatus(epoch=app.status.epoch))
 
 
-def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any]) -> dict[str, Any]:
+def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any], platform: Platform) -> dict[str, Any]:
     users = {key: value for key, value in drivers["annotations"].items() if not key.startswith(_SCRAPED)}
     return {
         "name": name,
         "namespace": app.metadata.namespace,
         # Not the template's: by them, Services and budgets of people's own find the driver.
-        "labels": labels(app.metadata.name, ROLE_REHEARSAL),
+        "labels": {**platform.pod_labels, **labels(app.metadata.name, ROLE_REHEARSAL)},
         "annotations": {**users, ANNOTATION_SPEC_HASH: spec_hash(app), ANNOTATION_APP_UID: app.metadata.uid},
         "ownerReferences": [owner_reference(app)],
     }

@@ -37,7 +37,7 @@ def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, pla
         SpecError: the user's template cannot be merged.
     """
     users = app.spec.executor.pod_template
-    defaults = {**_DEFAULTS, "securityContext": pod_parts.pod_security(platform)}
+    defaults = pod_parts.default_pod(platform, _DEFAULTS)
     pod, user_env = pod_parts.build_users_pod(app, EXECUTOR_CONTAINER, defaults, users, EXECUTOR_FIELD)
     owned = _owned(app, epoch, storage, platform, user_env)
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, EXECUTOR_FIELD, owned=True)}

@@ -38,6 +38,14 @@ def pod_security(platform: Platform) -> dict[str, Any]:
     return copy.deepcopy(dict(platform.pod_security))
 
 
+def default_pod(platform: Platform, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a pod has that its template may change: as the installation has it, and defaults of its spec."""
+    return {
+        "metadata": {"labels": dict(platform.pod_labels), "annotations": dict(platform.pod_annotations)},
+        "spec": {**spec, "securityContext": pod_security(platform)},
+    }
+
+
 def container_security() -> dict[str, Any]:
     """Return a container's security context for the restricted standard, with a root file system nobody can write."""
     return {
@@ -176,7 +184,7 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platf
 
 
 def build_users_pod(
-    app: StreamingApp, container: str, spec: Mapping[str, Any], template: Mapping[str, Any], field: str
+    app: StreamingApp, container: str, defaults: Mapping[str, Any], template: Mapping[str, Any], field: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a pod as far as it is the user's: the defaults, over them the templates, over these the application's env.
 
@@ -185,7 +193,7 @@ def build_users_pod(
     Args:
         app: the application.
         container: the name of Tidegate's container in the pod.
-        spec: defaults of the pod beside those that are the same in every installation.
+        defaults: of the pod, as :func:`default_pod` returns them; beside them, it has those of its container.
         template: the user's pod template for this kind of pod.
         field: path of that template in the spec, for errors.
 
@@ -204,9 +212,9 @@ def build_users_pod(
         "securityContext": container_security(),
         "volumeMounts": scratch_mounts(),
     }
-    pod_spec = {**spec, "containers": [default], "volumes": scratch_volumes(app)}
+    pod_spec = {**defaults["spec"], "containers": [default], "volumes": scratch_volumes(app)}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
-    common = lay_over({"metadata": {}, "spec": pod_spec}, app.spec.pod_template, COMMON_FIELD)
+    common = lay_over({**defaults, "spec": pod_spec}, app.spec.pod_template, COMMON_FIELD)
     templates = lay_over(common, template, field)
     pod = lay_over(templates, env, field, owned=True)
     refuse_reserved(_env_of(templates, container), app, f"{field}.spec.containers[{container}].env")

@@ -92,9 +92,14 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     metadata = {
         "name": errand.pod_name,
         "namespace": app.metadata.namespace,
-        "labels": {**labels(app.metadata.name, errand.role), **errand.labels},
-        # The hash tells a pod that was made before somebody fixed the spec from one made after.
-        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app)},
+        # Not the templates': by them, Services and budgets of people's own find drivers and executors.
+        "labels": {**platform.pod_labels, **labels(app.metadata.name, errand.role), **errand.labels},
+        "annotations": {
+            **platform.pod_annotations,
+            ANNOTATION_APP_UID: app.metadata.uid,
+            # The hash tells a pod that was made before somebody fixed the spec from one made after.
+            ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app),
+        },
         "ownerReferences": [dict(errand.owner)],
     }
     template = _template_of(app)

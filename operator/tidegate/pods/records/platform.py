@@ -35,6 +35,8 @@ class Platform:
         key_id: tells the operator's key from others, and nothing of it.
         floors: what LimitRanges of the namespace demand.
         pod_security: security context of every pod of an application; without numbers where the cluster assigns them.
+        pod_labels: of every pod of an application, below those of its templates; Tidegate's own cannot be named.
+        pod_annotations: likewise.
     """
 
     operator_image: str
@@ -43,3 +45,5 @@ class Platform:
     key_id: str = ""
     floors: Floors = NO_FLOORS
     pod_security: Mapping[str, Any] = field(default_factory=restricted_security, hash=False)
+    pod_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    pod_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)

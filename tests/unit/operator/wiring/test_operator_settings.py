@@ -27,6 +27,8 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_LEASE_NAME": "gate",
         "TIDEGATE_KEY_NAME": "gates-key",
         "TIDEGATE_POD_SECURITY_CONTEXT": '{"runAsNonRoot": true}',
+        "TIDEGATE_POD_LABELS": '{"sidecar.istio.io/inject": "false"}',
+        "TIDEGATE_POD_ANNOTATIONS": '{"linkerd.io/inject": "disabled"}',
         "POD_NAMESPACE": "system",
     }
     image = "example/tidegate-operator:1"
@@ -36,6 +38,8 @@ def test_every_setting_has_an_environment_variable() -> None:
         lease_namespace="system",
         key_name="gates-key",
         pod_security_context={"runAsNonRoot": True},
+        pod_labels={"sidecar.istio.io/inject": "false"},
+        pod_annotations={"linkerd.io/inject": "disabled"},
     )
     assert read_settings([], environment) == expected
 
@@ -71,6 +75,16 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a security context that is no object": (
         ["--pod-security-context", "[]"],
         "--pod-security-context: expected a JSON object, got '[]'",
+    ),
+    "labels that are no JSON": (["--pod-labels", "a=b"], "--pod-labels: expected a JSON object, got 'a=b'"),
+    "a label that is no text": (["--pod-labels", '{"a": true}'], "--pod-labels: expected a text as value of 'a'"),
+    "a label of Tidegate's own": (
+        ["--pod-labels", '{"tidegate.dev/role": "driver"}'],
+        "--pod-labels: 'tidegate.dev/role' is one by which Tidegate or Spark knows the pods, and cannot be set",
+    ),
+    "an annotation that is no text": (
+        ["--pod-annotations", '{"a": 1}'],
+        "--pod-annotations: expected a text as value of 'a'",
     ),
     "no image": (["--operator-image", ""], "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"),
 }
