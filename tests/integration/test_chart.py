@@ -83,7 +83,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "replicas": 3,
         "podDisruptionBudget": {"enabled": False},
         "terminationGracePeriodSeconds": 5,
-        "extraEnv": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}],
+        "extraEnv": [{"name": "PYTHONASYNCIODEBUG", "value": "1"}],
         "commonLabels": {"example.com/cost": "streams", "app.kubernetes.io/part-of": "platform"},
         "commonAnnotations": {"example.com/owner": "data"},
         "podSecurityContext": {"runAsUser": 10001, "runAsGroup": 10001},

@@ -221,6 +221,21 @@ def test_other_labels_of_pods_of_applications_are_the_installations_to_choose(la
         assert not list(jsonschema.Draft7Validator(SCHEMA).iter_errors(values))
 
 
+@pytest.mark.parametrize("name", ["TIDEGATE_LEADER_ELECTION", "TIDEGATE_LOG_LEVEL", "POD_NAMESPACE"])
+def test_a_variable_by_which_the_chart_sets_the_operator_is_not_set_beside_it(name: str) -> None:
+    """It would stand there twice, which a server-side apply refuses; and two operators would both lead."""
+    validator = jsonschema.Draft7Validator(SCHEMA)
+    (error,) = validator.iter_errors({**VALUES, "extraEnv": [{"name": name, "value": "false"}]})
+    assert (list(error.absolute_path), name in error.message) == (["extraEnv", 0, "name"], True)
+
+
+@pytest.mark.parametrize("name", ["PYTHONASYNCIODEBUG", "KUBERNETES_SERVICE_HOST"])
+def test_any_other_variable_can_be_set(name: str) -> None:
+    assert not list(
+        jsonschema.Draft7Validator(SCHEMA).iter_errors({**VALUES, "extraEnv": [{"name": name, "value": "x"}]})
+    )
+
+
 RESERVED = [
     *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by")),
     *("helm.sh/chart", "tidegate.dev/role"),
