@@ -89,6 +89,20 @@ def test_drivers_are_looked_for_where_the_operator_runs_them(helm: Helm) -> None
     assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["team-a", "team-b"]}
 
 
+def test_a_prometheus_that_looks_into_a_monitors_own_namespace_alone_finds_drivers_by_one_in_each(helm: Helm) -> None:
+    usual = render(helm)["PodMonitor/tidegate-drivers"]
+    values = {"monitoring": {"enabled": True, "podMonitorNamespaces": ["team-a", "team-b"], "labels": {"x": "y"}}}
+    found = [o for o in helm.render(CHART, "tidegate", "system", values) if o["kind"] == "PodMonitor"]
+    assert [o["metadata"]["namespace"] for o in found] == ["team-a", "team-b"]
+    assert {o["metadata"]["name"] for o in found} == {"tidegate-drivers"}
+    for monitor in found:
+        assert monitor["metadata"]["labels"]["x"] == "y"
+        assert monitor["spec"] == {
+            **usual["spec"],
+            "namespaceSelector": {"matchNames": [monitor["metadata"]["namespace"]]},
+        }
+
+
 def test_labels_for_prometheus_are_on_what_prometheus_selects(helm: Helm) -> None:
     found = render(helm, labels={"release": "prometheus"})
     labelled = {o["kind"] for o in found.values() if o["metadata"].get("labels", {}).get("release") == "prometheus"}
