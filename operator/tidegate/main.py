@@ -15,13 +15,16 @@ if __name__ == "__main__":
 
 import asyncio
 import gc
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 
 import kopf
 import msgspec
 import structlog
 
+from tidegate import messages
 from tidegate.access.key_secret import find_keys
 from tidegate.agent.client import AgentClient
 from tidegate.api.control_message import CONTROL_PLURAL
@@ -40,6 +43,7 @@ from tidegate.wiring.logs import configure_logging
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.metrics_server import serve_metrics
 from tidegate.wiring.running_operator import Operator, drain, start_parts
+from tidegate.wiring.served_namespaces import find_served
 
 DEFAULT_NAMESPACE = "default"
 """Where the agents' key is if nobody says which namespace is the operator's own: it runs outside of a pod then."""
@@ -68,28 +72,46 @@ async def run(settings: Settings) -> int:
         client = await stack.enter_async_context(KubeClient(connection, metrics, 2 * settings.concurrency, guard))
         keys = await find_keys(client, place[0] or DEFAULT_NAMESPACE, settings.key_name)
         agents = await stack.enter_async_context(AgentClient(keys, settings.agent_concurrency, guard))
-        operator = build_operator(settings, connection, client, agents, keys, metrics)
-        if candidate is None:
-            operator.note_leading(True)
-        else:
-            operator.leadership = Leadership(client, candidate, place, operator.note_leading)
+        begun: list[Operator] = []
         try:
-            server = await serve_metrics(metrics, settings.metrics_port, operator.missing)
+            server = await serve_metrics(metrics, settings.metrics_port, lambda: _missing(begun))
         except OSError as error:
             log.error("metrics cannot be served; choose another --metrics-port", problem=str(error))
             return 2
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
-        workers = start_parts(operator)
-        _spare_collector()
-        namespaces = settings.watch_namespaces or "all"
-        log.info("operator started", server=connection.server, namespaces=namespaces, lease="/".join(place))
+        served = await find_served(client, settings.watch_namespaces)
+        left_out = [namespace for namespace in settings.watch_namespaces if namespace not in served]
+        settings = replace(settings, watch_namespaces=served)
+        operator = build_operator(settings, connection, client, agents, keys, metrics)
+        begun.append(operator)
+        workers = _begin(operator, candidate, place, left_out)
+        log.info("operator started", server=connection.server, namespaces=served or "all", lease="/".join(place))
         try:
             await _run_kopf(operator)
         finally:
             await drain(operator, workers)
     log.info("operator ended", failed=operator.failed)
     return 1 if operator.failed else 0
+
+
+def _missing(begun: Sequence[Operator]) -> str:
+    return begun[0].missing() if begun else messages.NOT_BEGUN
+
+
+def _begin(
+    operator: Operator, candidate: Candidate | None, place: tuple[str, str], left_out: Sequence[str]
+) -> list[asyncio.Task[None]]:
+    if candidate is None:
+        operator.note_leading(True)
+    else:
+        operator.leadership = Leadership(operator.client, candidate, place, operator.note_leading)
+    workers = start_parts(operator)
+    operator.metrics.left_out.set(len(left_out))
+    if left_out:
+        workers.append(operator.supervise(partial(operator.begin_anew, left_out), "namespaces"))
+    _spare_collector()
+    return workers
 
 
 def _spare_collector() -> None:

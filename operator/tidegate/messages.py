@@ -9,6 +9,7 @@ LEADER_ELECTION = (
     "whether several operators agree on one that acts, by a Lease in POD_NAMESPACE or in the pod's namespace; without "
     "it, run only one"
 )
+NOT_BEGUN = "there are no CRDs, or no right to read"
 NO_OPERATOR_IMAGE = "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"
 
 OPERATOR_IMAGE = "the operator's own image: it brings the runtime into the applications' pods (required)"

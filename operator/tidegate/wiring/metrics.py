@@ -83,6 +83,11 @@ class OperatorMetrics(AppMetrics):
         self._leader = Gauge(
             "tidegate_leader", "1 in the replica that leads, 0 in one that stands by.", registry=registry
         )
+        self.left_out = Gauge(
+            "tidegate_namespaces_left_out",
+            "Namespaces of watchNamespaces that this replica leaves out: it could not read them when it began.",
+            registry=registry,
+        )
         for result in RESULTS:
             # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
             self._reconciles.labels(result)

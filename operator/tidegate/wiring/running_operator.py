@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,7 @@ from tidegate.kube.lease import Leadership
 from tidegate.settings import Settings
 from tidegate.wiring.loop_delay import measure_delay
 from tidegate.wiring.metrics import OperatorMetrics
+from tidegate.wiring.served_namespaces import wait_until_readable
 
 DRAIN_SECONDS = 10.0
 log = structlog.get_logger()
@@ -115,10 +116,20 @@ class Operator:
                 log.warning("part ended without leadership", part=task.get_name(), reason=str(error))
             else:
                 log.error("part ended", part=task.get_name(), exc_info=error)
-            # Once: cancelled again while it ends, kopf leaves tasks behind that never end, and the process with them.
-            if self.kopf is not None and not self.failed:
-                self.kopf.cancel()
-            self.failed = True
+            self.end()
+
+    def end(self) -> None:
+        """Have the process end in order; its pod starts another one."""
+        # Once: cancelled again while it ends, kopf leaves tasks behind that never end, and the process with them.
+        if self.kopf is not None and not self.failed:
+            self.kopf.cancel()
+        self.failed = True
+
+    async def begin_anew(self, left_out: Sequence[str]) -> None:
+        """End once a namespace can be read that could not when this process began."""
+        namespace = await wait_until_readable(self.client, left_out)
+        log.warning("namespace can be read now; ending, so that the next process serves it", namespace=namespace)
+        self.end()
 
 
 def start_parts(operator: Operator) -> list[asyncio.Task[None]]:
