@@ -190,7 +190,7 @@ def test_artifact_hub_shows_every_crd() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [*SPARKS_LABELS, "tidegate.dev/role", "app.kubernetes.io/managed-by"])
+@pytest.mark.parametrize("name", [*sorted(SPARKS_LABELS), "tidegate.dev/role", "app.kubernetes.io/managed-by"])
 @pytest.mark.parametrize("value", ["podLabels", "podAnnotations"])
 def test_what_pods_of_applications_are_known_by_cannot_be_named(value: str, name: str) -> None:
     validator = jsonschema.Draft7Validator(SCHEMA)
