@@ -105,6 +105,8 @@ class Wishes:
     """Those that its manifest had when it was created."""
     emptied: bool = False
     """It was deleted while its storage was to go with it."""
+    recorded: int = 0
+    """The highest epoch that a status has had: a pod of it may come by a request under way when that is lost."""
     status_lost: bool = False
     ever_lost: bool = False
     ever_restored: bool = False
@@ -142,6 +144,8 @@ class Invariants:
     """Uid and lineage of each in which batches were committed -> the newest one, wherever the storage was."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
+    blank: set[str] = field(default_factory=set)
+    """Those whose status had lost its epoch at the last write, and has one since."""
     used_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
     """Uid and offsets -> the lineage that was opened with them."""
     writes: int = 0
@@ -232,6 +236,7 @@ class Invariants:
             self.violated(f"the epoch of {place.path} goes back from {old} to {new}")
         if new > 0:
             wishes.status_lost = False
+        wishes.recorded = max(wishes.recorded, old, new)
         self._note_opening(before, after)
         if change.type != "DELETED":
             recorded = self.action() == "RecordLaunch"
@@ -239,8 +244,7 @@ class Invariants:
             applied = str((after.get("status") or {}).get("appliedSpecHash", ""))
             wanted = applied if applied in either else min(either)
             self.rules.check_app(before, after, place.path, wanted, recorded)
-        if reason_of(before) != reason_of(after):
-            self._check_standstill(place.path, after)
+        self._check_standstill(place.path, before, after)
         self._check_refused(place, before, after)
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
             self.count("went on beside an edit of which no pod can be made")
@@ -260,8 +264,15 @@ class Invariants:
         """Return the hashes of the versions one of which an application is to run."""
         return versions_in_force(app, wanted, rival=may_have_had_rival(app, self.api.all(APPS)))
 
-    def _check_standstill(self, path: str, after: Body) -> None:
+    def _check_standstill(self, path: str, before: Body, after: Body) -> None:
         """Look whether an application stands still now for what it does not need."""
+        uid = after["metadata"]["uid"]
+        if _epoch_in(after) > 0 == _epoch_in(before):
+            self.blank.add(uid)  # nothing is known of it but what is written now; the next look goes on with that
+            return
+        if reason_of(before) == reason_of(after) and uid not in self.blank:
+            return
+        self.blank.discard(uid)
         if reason_of(after) in _WAITS_FOR_SNAPSHOT and self.ran.get(after["metadata"]["uid"]):
             self.violated(f"{path} waits for the snapshot that it has long started from")
         if stands_still_for_an_edit(after, self.api.clock()):
@@ -353,8 +364,9 @@ class Invariants:
             return
         epoch, pod = int(labels[LABEL_EPOCH]), change.body["metadata"]["uid"]
         app = self.api.find(_app_path(change.place.namespace, labels[LABEL_APP]))
-        if app is not None and app["metadata"]["uid"] == uid and not wishes.status_lost and epoch > _epoch_in(app):
-            self.violated(f"{change.place.path} of epoch {epoch} is created, but status knows only {_epoch_in(app)}")
+        known = max(wishes.recorded, _epoch_in(app or {}))
+        if app is not None and app["metadata"]["uid"] == uid and not wishes.status_lost and epoch > known:
+            self.violated(f"{change.place.path} of epoch {epoch} is created, but status knows only {known}")
         if self.epochs.setdefault((uid, epoch), pod) != pod and not wishes.ever_lost:
             self.violated(f"epoch {epoch} is used by two pods: {self.epochs[uid, epoch]} and {pod}")
         if not wishes.ever_lost:
