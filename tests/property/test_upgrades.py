@@ -52,6 +52,7 @@ EVENTS: dict[str, Callable[[UpgradeCluster], object]] = {
     "remove rehearsal": UpgradeCluster.remove_rehearsal,
     "roll back": UpgradeCluster.ask_for_rollback,
     "nonce": UpgradeCluster.change_nonce,
+    "version a and a nonce": lambda c: (c.change_spec(("--a",), 1), c.change_nonce()),
     "delete": UpgradeCluster.delete_app,
 }
 ORDINARY = sorted(EVENTS.keys() - {"stateless", "consent", "delete"})
@@ -155,7 +156,17 @@ GIVEN_UP_BEFORE_IT_RAN = [
 """A rollback's lineage, before a driver filled it; the version after it fails as well."""
 
 
+GONE_AS_IT_IS_TAKEN_BACK: list[tuple[str, int | None, float]] = [
+    *[(event, None, 1.0) for event in ("version a", *["kubelet"] * 9, "commit enough", "kubelet")],
+    *[(event, None, 1.0) for event in ("version b", *["kubelet"] * 9, "commit")],
+    *[(event, 0, 1.0) for event in ("remove pod", "kubelet", "kubelet")],
+    ("version a and a nonce", None, 1.0),
+]
+"""Nobody looks as the driver of the version under test goes, and its spec is reverted with another number."""
+
+
 @example([(event, None, 1.0) for event in GIVEN_UP_BEFORE_IT_RAN])
+@example(GONE_AS_IT_IS_TAKEN_BACK)
 @given(courses(sorted(EVENTS)))
 def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()
