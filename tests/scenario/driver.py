@@ -76,6 +76,8 @@ class DriverProcess:
         self.batch = -1
         self._left = -1
         """The batch that was begun last by whoever ran before: if it was not committed, it is run again in any case."""
+        self._partitions = 0
+        """Of its state, as the checkpoint says; 0 if it is in as many as the lineage began with."""
         self.finish_soon = self.hang_soon = False
         self.notices: tuple[Notice, ...] = ()
         self.end_with: Outcome | None = None
@@ -144,7 +146,8 @@ class DriverProcess:
     def report(self) -> AgentReport:
         """Return what the agent answers."""
         config = self.config
-        query = QueryReport(QUERY, batch_id=self.batch, committed=self._commits)
+        partitions = self._partitions if self._commits else 0
+        query = QueryReport(QUERY, batch_id=self.batch, committed=self._commits, state_partitions=partitions)
         reported = (query,) if self.state is DriverState.RUNNING else ()
         return AgentReport(
             config.app,
@@ -225,6 +228,7 @@ class DriverProcess:
         refused = self.snapshots.begin()
         if refused is not None:
             return refused
+        self._partitions = self.snapshots.partitions(self.config.lineage)
         self.executors.remove()
         await asyncio.sleep(self._some(0.5, 4.0))
         if self._world.is_broken(self.config.uid, self.spec_hash):

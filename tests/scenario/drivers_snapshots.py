@@ -135,6 +135,10 @@ class DriversSnapshots:
         """Return the newest batch in a log of a lineage, -1 if there is none."""
         return LineageRepository(self._client, self._config.storage).newest_batch(lineage, QUERY, log)
 
+    def partitions(self, lineage: int) -> int:
+        """Return in how many partitions the state of a lineage is, 0 if it was not repartitioned."""
+        return int((self._read(f"lineages/{lineage}.json") or {}).get("partitions", 0))
+
     # --- steps ---
 
     def _take(self, name: str, batch: int) -> None:
@@ -180,7 +184,8 @@ class DriversSnapshots:
         self._world.ledger.filled(self._prefix, self._holder, start.lineage, int(made["batch"]))
         if start.lineage and start.offsets:
             self._world.ledger.started_elsewhere(config.uid, self._holder, left, start.offsets)
-        self._put(mark, {"snapshot": start.snapshot})
+        number = self.partitions(start.lineage) if start.lineage else 0
+        self._put(mark, {"snapshot": start.snapshot, **({"partitions": number} if number else {})})
         self._world.count("rolled back into a new lineage" if start.lineage else "started from a snapshot")
 
     def _noted(self, name: str, lineage: int) -> int:

@@ -6,6 +6,7 @@
   may end that one in the lineage in which it was begun, and begins no other one.
 * An application that starts from a snapshot, or has run, never starts empty, wherever its storage is. In a lineage, its
   batch never falls, be its storage an older copy, unless a person accepts that.
+* State is repartitioned once for each wish, and never into a lineage in which the application ran.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * It goes on from other offsets only if somebody has asked for them, once for each time, and never with those that its
   manifest had before it began.
@@ -146,6 +147,8 @@ class Invariants:
     """Prefix and lineage of each in which a batch was begun."""
     blank: set[str] = field(default_factory=set)
     """Those whose status had lost its epoch at the last write, and has one since."""
+    partitions: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Prefix and lineage of each whose state was repartitioned -> the number of its partitions."""
     used_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
     """Uid and offsets -> the lineage that was opened with them."""
     writes: int = 0
@@ -567,6 +570,8 @@ class Invariants:
         if before is not None and batch > before:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
         self.committed_batches[prefix, holder.lineage] = batch
+        if (prefix, of_lineage) in self.partitions:
+            self.partitions[prefix, holder.lineage] = self.partitions[prefix, of_lineage]
 
     def started_elsewhere(self, uid: str, holder: Holder, of_lineage: int, offsets: str) -> None:
         """The lineage of a process starts with what another one was, and with other offsets."""
@@ -587,9 +592,15 @@ class Invariants:
                 f"{prefix} could be rolled back to batch {batch} of lineage {of_lineage}, which has had {reached}"
             )
 
-    def repartitioned(self, prefix: str, holder: Holder, batch: int) -> None:
-        """The state of a lineage was repartitioned, in a batch of its own."""
-        self.committed_batches[prefix, holder.lineage] = batch
+    def repartitioned(self, prefix: str, holder: Holder, of_lineage: int, batch: int, partitions: int) -> None:
+        """The state of a lineage was repartitioned into another one, in a batch of its own."""
+        at, what = (prefix, holder.lineage), f"the state of lineage {of_lineage} of {prefix} is repartitioned"
+        if at in self.run_in:
+            self.violated(f"{what} into lineage {holder.lineage}, in which the application ran")
+        if self.partitions.get((prefix, of_lineage)) == partitions:
+            self.violated(f"{what} twice, into {partitions} partitions")
+        self.partitions[at] = partitions
+        self.committed_batches[at] = batch
 
     def not_whole(self, prefix: str, holder: Holder) -> None:
         """A driver begins on a lineage that is not whole."""
@@ -616,6 +627,7 @@ class Invariants:
         for places in self.ran.values():
             places.pop(prefix, None)
         self.run_in = {at for at in self.run_in if at[0] != prefix}
+        self.partitions = {at: number for at, number in self.partitions.items() if at[0] != prefix}
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
 
@@ -633,6 +645,7 @@ class Invariants:
     def accepted(self, uid: str, prefix: str, lineage: int, batches: dict[int, int]) -> None:
         """A person accepts an older copy, which is in a lineage and has these batches, by their lineages."""
         self._hold(prefix, batches)
+        self.run_in = {at for at in self.run_in if at[0] != prefix or at[1] <= lineage}
         self.reached = {at: batch for at, batch in self.reached.items() if at[0] != uid}
         self.runs_in[prefix] = lineage
         self.ran.get(uid, {}).pop(prefix, None)

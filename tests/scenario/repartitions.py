@@ -1,7 +1,7 @@
 """The process that makes a lineage with other partitions of one that has ended. Fence and claim are the runtime's.
 
-A lineage is the batches that are committed in it, and beside it an object that says that it is whole. State in so many
-partitions is a number in that object.
+A lineage is the batches that are committed in it with their state, and beside it an object that says that it is whole.
+State in so many partitions is a number in that object.
 """
 
 import asyncio
@@ -140,10 +140,11 @@ class RepartitionProcess:
         if self._world.rng.random() < 0.1:
             return end_of(config, Reason.SPARK_FAILED, "Spark does not like it.")
         self._check(taken)
+        self._put(f"lineages/{order.lineage}/{QUERY}/state/{batch + 1}", {})
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch + 1}", {})
         new = Holder(config.uid, config.epoch, order.lineage, self._holder.pod_uid, self._holder.process)
         self._world.ledger.filled(self.prefix, new, order.of_lineage, batch)
-        self._world.ledger.repartitioned(self.prefix, new, batch + 1)
+        self._world.ledger.repartitioned(self.prefix, new, order.of_lineage, batch + 1, order.partitions)
         mark = {"snapshot": order.pin, "partitions": order.partitions, "batches": {QUERY: batch + 1}}
         self._put(f"lineages/{order.lineage}.json", mark)
         end = RepartitionEnd(lineage=order.lineage, rows=1, queries={QUERY: RepartitionedQuery(batch, 1, 4)})

@@ -36,8 +36,8 @@ class Ledger(Protocol):
     def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """A process writes down after which batch of a lineage an upgrade can be rolled back to."""
 
-    def repartitioned(self, prefix: str, holder: Holder, batch: int) -> None:
-        """The state of the lineage of a process was repartitioned, in a batch of its own."""
+    def repartitioned(self, prefix: str, holder: Holder, of_lineage: int, batch: int, partitions: int) -> None:
+        """The state of another lineage was repartitioned into that of a process, in a batch of its own."""
 
     def not_whole(self, prefix: str, holder: Holder) -> None:
         """A driver begins on a lineage that somebody began to make and nobody called whole."""

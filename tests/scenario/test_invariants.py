@@ -107,3 +107,19 @@ def test_a_batch_that_ends_in_a_storage_that_was_emptied_says_nothing_of_who_com
     history.takes(following)
     history.runs(following, 0)
     assert history.violations == []
+
+
+def test_state_that_is_repartitioned_once_more_for_the_same_wish_is_noticed(history: History) -> None:
+    third = replace(NEW, epoch=3, lineage=3)
+    history.check.repartitioned(PLACE, NEW, 1, 8, 4)
+    history.check.repartitioned(PLACE, third, 1, 8, 4)  # another attempt, of what was before
+    assert history.violations == []
+    history.check.repartitioned(PLACE, third, 2, 9, 4)
+    assert history.violations == [f"the state of lineage 2 of {PLACE} is repartitioned twice, into 4 partitions"]
+
+
+def test_a_repartition_into_a_lineage_in_which_the_application_ran_is_noticed(history: History) -> None:
+    history.takes(NEW)
+    history.runs(NEW, 0)
+    history.check.repartitioned(PLACE, NEW, 1, 8, 4)
+    assert "into lineage 2, in which the application ran" in history.violations[0]

@@ -37,6 +37,21 @@ def back_up_storage(w: World) -> str | None:
     return f"{prefix} is copied to {places.OTHER_STORE}"
 
 
+def keep_copy(w: World, name: str) -> None:
+    """Back an application's storage up, whatever happens in it just now."""
+    app = w.app(name)
+    if app is not None:
+        w.copies[_prefix(app)] = _objects(w, _prefix(app))
+
+
+def has_older_copy(w: World, name: str) -> bool:
+    """Return whether the backup of an application's storage has less than its status knows to be committed."""
+    app = w.app(name)
+    if app is None or not _known(app) or (prefix := _prefix(app)) not in w.copies:
+        return False
+    return _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix]))
+
+
 def restore_storage(w: World) -> str | None:
     """Somebody suspends an application, restores the backup of its storage, and resumes it."""
     return _begin_to_restore(w, roll_back=False)
