@@ -23,6 +23,9 @@ POD_SECURITY_CONTEXT = (
     "security context of the applications' pods, as a JSON object; without runAsUser and fsGroup where the cluster "
     "assigns them (OpenShift)"
 )
+IMAGE_PULL_SECRETS = (
+    "comma-separated names of Secrets in the applications' namespaces, with credentials for the registry of that image"
+)
 POD_LABELS = "labels of the applications' pods, as a JSON object of texts; those of their templates win"
 POD_ANNOTATIONS = "annotations of the applications' pods, likewise"
 CONCURRENCY = "applications that are worked on at the same time"

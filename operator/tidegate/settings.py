@@ -50,6 +50,8 @@ class Settings:
     """Of the runtime's own lines in the applications' pods."""
     pod_security_context: Mapping[str, Any] = field(default_factory=restricted_security)
     """Of every pod of an application."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Likewise: names in each of their namespaces."""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,6 +66,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("log-level", "info", messages.LOG_LEVEL),
     ("runtime-log-format", "text", messages.RUNTIME_LOG_FORMAT),
     ("pod-security-context", json.dumps(restricted_security()), messages.POD_SECURITY_CONTEXT),
+    ("image-pull-secrets", "", messages.IMAGE_PULL_SECRETS),
     ("pod-labels", "{}", messages.POD_LABELS),
     ("pod-annotations", "{}", messages.POD_ANNOTATIONS),
     ("concurrency", "64", messages.CONCURRENCY),
@@ -105,11 +108,10 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
             parser.error(messages.no_choice(_flag(name), choices))
     if given.leader_election not in (True, False):
         parser.error(messages.no_truth_value(_LEADER_ELECTION, given.leader_election))
-    namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
     return Settings(
         operator_image=given.operator_image,
         operator_image_pull_policy=given.operator_image_pull_policy,
-        watch_namespaces=namespaces,
+        watch_namespaces=tuple(sorted(_names_in(given.watch_namespaces))),
         log_format=given.log_format,
         log_level=given.log_level,
         runtime_log_format=given.runtime_log_format,
@@ -117,11 +119,16 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         lease_name=given.lease_name,
         key_name=given.key_name,
         pod_security_context=_read_object(parser, given, "pod_security_context"),
+        image_pull_secrets=tuple(_names_in(given.image_pull_secrets)),
         pod_labels=_read_texts(parser, given, "pod_labels"),
         pod_annotations=_read_texts(parser, given, "pod_annotations"),
         lease_namespace=environment.get("POD_NAMESPACE", ""),
         **numbers,
     )
+
+
+def _names_in(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _read_texts(parser: argparse.ArgumentParser, given: argparse.Namespace, name: str) -> dict[str, str]:

@@ -116,6 +116,15 @@ def test_pods_of_applications_have_the_labels_and_annotations_that_were_given(he
     assert (found.pod_labels, found.pod_annotations) == (given["podLabels"], given["podAnnotations"])
 
 
+def test_pods_of_applications_name_the_pull_secrets_that_were_given(helm: Helm) -> None:
+    given = {"applications": {"imagePullSecrets": [{"name": "mirror"}, {"name": "second"}]}}
+    for values, names in ((None, ()), (given, ("mirror", "second"))):
+        rendered = helm.render(CHART, "tidegate", "tidegate-system", values)
+        (container,) = deployment(rendered)["spec"]["template"]["spec"]["containers"]
+        environment = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
+        assert read_settings([], environment).image_pull_secrets == names
+
+
 LABELS = {"example.com/cost": "streams", "app.kubernetes.io/part-of": "platform"}
 ANNOTATIONS = {"example.com/owner": "data"}
 EVERY_OBJECT: dict[str, Any] = {

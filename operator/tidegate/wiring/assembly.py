@@ -88,6 +88,7 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
         settings.runtime_log_format,
         keys.id,
         pod_security=settings.pod_security_context,
+        image_pull_secrets=settings.image_pull_secrets,
         pod_labels=settings.pod_labels,
         pod_annotations=settings.pod_annotations,
     )

@@ -143,6 +143,7 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "large_apps_mib",
         "large_apps_of_namespace_mib",
         "pod_security_context",
+        "image_pull_secrets",
         "pod_labels",
         "pod_annotations",
     )

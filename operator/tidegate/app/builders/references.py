@@ -107,9 +107,12 @@ def _of_pod(app: StreamingApp, role: str, pod: Mapping[str, Any]) -> Iterator[Re
     may_be_made = any(
         _text(_mapping(volume.get("csi")), "driver") == SECRETS_STORE for _, volume in _items(spec, "volumes")
     )
+    pull_secrets = spared_by(app.spec)
     for each in _in_pod(spec):
         if may_be_made and each.kind == SECRET:
             continue
+        if each.is_spared and each.name not in pull_secrets:
+            continue  # the installation's: no version can do without it, or bring it
         field = field_behind(each.path, app, role, pod)
         if field:  # else it is Tidegate's own
             yield Reference(each.kind, each.name, each.key, field, each.is_spared)

@@ -40,10 +40,21 @@ def pod_security(platform: Platform) -> dict[str, Any]:
 
 def default_pod(platform: Platform, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a pod has that its template may change: as the installation has it, and defaults of its spec."""
+    secrets = pull_secrets(platform)
     return {
         "metadata": {"labels": dict(platform.pod_labels), "annotations": dict(platform.pod_annotations)},
-        "spec": {**spec, "securityContext": pod_security(platform)},
+        "spec": {
+            **spec,
+            "securityContext": pod_security(platform),
+            **({"imagePullSecrets": secrets} if secrets else {}),
+        },
     }
+
+
+def pull_secrets(platform: Platform, app: StreamingApp | None = None) -> list[dict[str, str]]:
+    """Return who may pull a pod's images: the installation's Secrets, then those of an application, each once."""
+    own = () if app is None else (secret.name for secret in app.spec.application.image_pull_secrets)
+    return [{"name": name} for name in dict.fromkeys((*platform.image_pull_secrets, *own))]
 
 
 def container_security() -> dict[str, Any]:

@@ -123,8 +123,8 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         spec["initContainers"] = pod_parts.runtime_init_containers(bare, platform, limit)
     # As for the init container of drivers: the operator's image may be in the application's registry. A Secret that is
     # not there keeps nothing from being pulled.
-    if app.spec.application.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
+    if secrets := pod_parts.pull_secrets(platform, app):
+        spec["imagePullSecrets"] = secrets
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -35,6 +35,8 @@ class Platform:
         key_id: tells the operator's key from others, and nothing of it.
         floors: what LimitRanges of the namespace demand.
         pod_security: security context of every pod of an application; without numbers where the cluster assigns them.
+        image_pull_secrets: names of Secrets in the namespaces of applications, for every pod, beside an application's
+            own.
         pod_labels: of every pod of an application, below those of its templates; Tidegate's own cannot be named.
         pod_annotations: likewise.
     """
@@ -45,5 +47,6 @@ class Platform:
     key_id: str = ""
     floors: Floors = NO_FLOORS
     pod_security: Mapping[str, Any] = field(default_factory=restricted_security, hash=False)
+    image_pull_secrets: tuple[str, ...] = ()
     pod_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     pod_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)

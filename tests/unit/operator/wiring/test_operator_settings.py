@@ -27,6 +27,7 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_LEASE_NAME": "gate",
         "TIDEGATE_KEY_NAME": "gates-key",
         "TIDEGATE_POD_SECURITY_CONTEXT": '{"runAsNonRoot": true}',
+        "TIDEGATE_IMAGE_PULL_SECRETS": "mirror, second,",
         "TIDEGATE_POD_LABELS": '{"sidecar.istio.io/inject": "false"}',
         "TIDEGATE_POD_ANNOTATIONS": '{"linkerd.io/inject": "disabled"}',
         "POD_NAMESPACE": "system",
@@ -38,6 +39,7 @@ def test_every_setting_has_an_environment_variable() -> None:
         lease_namespace="system",
         key_name="gates-key",
         pod_security_context={"runAsNonRoot": True},
+        image_pull_secrets=("mirror", "second"),
         pod_labels={"sidecar.istio.io/inject": "false"},
         pod_annotations={"linkerd.io/inject": "disabled"},
     )
