@@ -25,6 +25,11 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
+{{/* Of the Service, by which Prometheus finds it: Argo CD may write its Application's name into `instance` of every object. */}}
+{{- define "tidegate.metricsLabel" -}}
+tidegate.dev/metrics: {{ include "tidegate.fullname" . | quote }}
+{{- end -}}
+
 {{- define "tidegate.ownLabels" -}}
 {{ include "tidegate.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

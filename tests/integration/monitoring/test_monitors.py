@@ -62,6 +62,23 @@ def test_the_service_monitor_finds_the_operators_service_and_its_port(objects: d
     assert endpoint["honorLabels"] is True
 
 
+def test_the_service_is_found_where_argo_cd_has_overwritten_its_label_of_the_release(helm: Helm) -> None:
+    """Where Argo CD tracks by that label (the default before 3.0), it is its Application's name, on every object."""
+    releases = [helm.render(CHART, name, "system", {"monitoring": {"enabled": True}}) for name in ("blue", "green")]
+    for rendered in releases:
+        (monitor,) = [o for o in rendered if o["kind"] == "ServiceMonitor"]
+        tracked = [
+            o["metadata"]["name"]
+            for o in (*releases[0], *releases[1])
+            if o["kind"] == "Service"
+            and covers(
+                monitor["spec"]["selector"]["matchLabels"],
+                {**o["metadata"]["labels"], "app.kubernetes.io/instance": "argo-cds-application"},
+            )
+        ]
+        assert tracked == [f"{monitor['metadata']['name']}-metrics"]
+
+
 def test_the_pod_monitor_finds_driver_pods_and_their_port(objects: dict[str, dict[str, Any]]) -> None:
     monitor = objects["PodMonitor/tidegate-drivers"]["spec"]
     pod = build_driver_pod(app(), 1, 1, Platform("operator:1"))
