@@ -237,6 +237,23 @@ def test_any_other_variable_can_be_set(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "repository", ["example.com/gate:1", "https://example.com/gate", "example.com/gate/", "a b", "a@b"]
+)
+def test_a_repository_that_no_image_can_have_is_refused(repository: str) -> None:
+    values = {**VALUES, "image": {**VALUES["image"], "repository": repository}}
+    errors = jsonschema.Draft7Validator(SCHEMA).iter_errors(values)
+    assert [list(error.absolute_path) for error in errors] == [["image", "repository"]]
+
+
+@pytest.mark.parametrize(
+    "repository", ["gate", "mirror.example.com:5000/team/gate", "localhost/tidegate-operator", "10.0.0.1:80/a"]
+)
+def test_a_repository_may_be_anywhere(repository: str) -> None:
+    values = {**VALUES, "image": {**VALUES["image"], "repository": repository}}
+    assert not list(jsonschema.Draft7Validator(SCHEMA).iter_errors(values))
+
+
 RESERVED = [
     *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by")),
     *("helm.sh/chart", "tidegate.dev/role"),
