@@ -18,6 +18,12 @@ STEPS = 120
 LAUNCHED = {UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which a version that is not stable is to run, if one was launched."""
 
+
+def ask_for_version_a_with_another_nonce(cluster: UpgradeCluster) -> None:
+    cluster.change_spec(("--a",), 1)
+    cluster.change_nonce()
+
+
 EVENTS: dict[str, Callable[[UpgradeCluster], object]] = {
     "kubelet": UpgradeCluster.kubelet,
     "commit": UpgradeCluster.commit,
@@ -52,7 +58,7 @@ EVENTS: dict[str, Callable[[UpgradeCluster], object]] = {
     "remove rehearsal": UpgradeCluster.remove_rehearsal,
     "roll back": UpgradeCluster.ask_for_rollback,
     "nonce": UpgradeCluster.change_nonce,
-    "version a and a nonce": lambda c: (c.change_spec(("--a",), 1), c.change_nonce()),
+    "version a and a nonce": ask_for_version_a_with_another_nonce,
     "delete": UpgradeCluster.delete_app,
 }
 ORDINARY = sorted(EVENTS.keys() - {"stateless", "consent", "delete"})
