@@ -9,8 +9,8 @@ from tests.scenario.schedule import fix
 from tests.scenario.world import ORDERS, World
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
 
-_LOOK, _LONGEST, _AT_REST = 20.0, 4000.0, 4
-"""Seconds between two looks, and in all; so many looks in a row find everything at rest."""
+_CHECK_EVERY, _LONGEST, _AT_REST = 20.0, 4000.0, 4
+"""Seconds between two checks, and in all; so many checks in a row find everything at rest."""
 
 
 def status_of(w: World) -> Body:
@@ -24,7 +24,7 @@ def phase_of(w: World) -> str:
     return "" if app is None else people.phase_of_upgrade(app)
 
 
-async def until(w: World, what: str, is_so: Callable[[], object], seconds: float = _LOOK) -> None:
+async def until(w: World, what: str, is_so: Callable[[], object], seconds: float = _CHECK_EVERY) -> None:
     """Wait until something is so, which has to come."""
     for _ in range(int(_LONGEST / seconds)):
         if is_so():
@@ -33,7 +33,7 @@ async def until(w: World, what: str, is_so: Callable[[], object], seconds: float
     w.violated(f"{ORDERS} never comes to this: {what}")
 
 
-async def repartitioned(w: World, is_so: Callable[[World], bool], rules: Body, seconds: float = _LOOK) -> None:
+async def repartitioned(w: World, is_so: Callable[[World], bool], rules: Body, seconds: float = _CHECK_EVERY) -> None:
     """Have an application, a backup of its storage, and then another number of partitions, until it is so far."""
     w.faults.clear()
     w.start_operator()
@@ -75,11 +75,11 @@ async def not_run_in(w: World, is_so: Callable[[World], bool] = is_made) -> None
 
 async def at_rest(w: World) -> None:
     """Wait until everything is as it should be, and stays so; people do what only they can."""
-    looks = 0
-    for _ in range(int(_LONGEST / _LOOK)):
-        looks = 0 if differences(w) else looks + 1
-        if looks == _AT_REST:
+    checks = 0
+    for _ in range(int(_LONGEST / _CHECK_EVERY)):
+        checks = 0 if differences(w) else checks + 1
+        if checks == _AT_REST:
             return
         fix(w)
-        await w.sleep(_LOOK)
+        await w.sleep(_CHECK_EVERY)
     w.violated(f"no rest: {'; '.join(differences(w))}")

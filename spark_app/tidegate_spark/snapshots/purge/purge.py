@@ -144,7 +144,7 @@ def exit_code(reason: Reason) -> int:
     return EXIT_CODES.get(reason, EXIT_DEPENDENCY)
 
 
-def purge(client: S3Client, config: DriverConfig, progress: Callable[[int], None] = lambda number: None) -> Purged:
+def purge(client: S3Client, config: DriverConfig, report: Callable[[int], None] = lambda number: None) -> Purged:
     """Delete everything below the application's prefix but what another application claimed there.
 
     It works page by page: memory does not grow with the number of objects, and what is deleted stays deleted if it is
@@ -153,7 +153,7 @@ def purge(client: S3Client, config: DriverConfig, progress: Callable[[int], None
     Args:
         client: of the storage.
         config: whose storage it is.
-        progress: how many objects each request has deleted; what it raises ends the work.
+        report: called with how many objects each request has deleted; what it raises ends the work.
 
     Raises:
         FaultError: STORAGE_OWNED if ``app.json`` is another application's, CLAIM_DAMAGED if it does not say whose it
@@ -179,7 +179,7 @@ def purge(client: S3Client, config: DriverConfig, progress: Callable[[int], None
     for wanted in (first, _is_marker, lambda key: key != claim):
         for number in _clear(client, config, kept, wanted):
             deleted += number
-            progress(number)
+            report(number)
     left = _first_left(client, config, kept, claim)
     if left is not None:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.not_deleted(left)))

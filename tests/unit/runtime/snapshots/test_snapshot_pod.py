@@ -137,10 +137,10 @@ def test_a_hold_of_somebody_who_does_not_come_back_is_released() -> None:
 
 def test_one_that_is_asked_to_stop_ends_at_the_next_file_and_begins_nothing_else() -> None:
     class Asked(Scripted):
-        def take(self, order: SnapshotOrder, *progress: Any) -> SnapshotReport:
-            progress[0](Progress(files=3, of_files=8))
+        def take(self, order: SnapshotOrder, *rest: Any) -> SnapshotReport:
+            rest[0](Progress(files=3, of_files=8))
             worker.stop()
-            progress[0](Progress(files=4, of_files=8))
+            rest[0](Progress(files=4, of_files=8))
             raise AssertionError("it goes on")
 
     worker = SnapshotWorker(Asked(), runs=False)
