@@ -65,6 +65,7 @@ class Batches(Observer):
         self._seconds: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._idle: set[str] = set()
+        self._waiting: set[str] = set()
         self._busy_since: dict[str, float] = {}
 
     def started(self, query: str) -> None:
@@ -72,6 +73,7 @@ class Batches(Observer):
         with self._lock:
             self._started[query] = self._clock()
             self._idle.discard(query)
+            self._waiting.discard(query)
 
     def committed(self, query: str, commit: Commit) -> None:
         """Take note of a finished batch."""
@@ -94,6 +96,15 @@ class Batches(Observer):
                 self._idle.discard(query)
                 self._busy_since[query] = self._clock()
 
+    def waits(self, query: str, waits: bool) -> None:
+        """Take note whether a query waits for the time of its trigger, or is paused: it may do so for hours."""
+        with self._lock:
+            if waits:
+                self._waiting.add(query)
+            elif query in self._waiting:
+                self._waiting.discard(query)
+                self._busy_since[query] = self._clock()
+
     def durations(self, query: str) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative buckets, by upper bound, and the sum of all durations."""
         with self._lock:
@@ -102,9 +113,9 @@ class Batches(Observer):
             return list(zip(bounds, map(float, counts), strict=True)), self._seconds.get(query, 0.0)
 
     def is_idle(self, query: str) -> bool:
-        """Return whether the query's last trigger found nothing to read."""
+        """Return whether the query's last trigger found nothing to read, or it waits for the next, or is paused."""
         with self._lock:
-            return query in self._idle
+            return query in self._idle or query in self._waiting
 
     def commit_age(self, query: QueryReport) -> float:
         """Return the seconds since the query's last commit or start, or since it was idle, whichever came later."""
@@ -159,7 +170,7 @@ class QueryCollector(Collector):
         return (*self._app, query.name, self._epoch)
 
     def _idle(self, running: list[QueryReport]) -> Metric:
-        help_text = "1 while a running query finds nothing to read."
+        help_text = "1 while a running query finds nothing to read, waits for its trigger's time, or is paused."
         family = GaugeMetricFamily("tidegate_query_idle", help_text, labels=LABELS)
         for query in running:
             family.add_metric(self._labels(query), float(self._batches.is_idle(query.name)))

@@ -21,6 +21,8 @@ class QuerySample:
     tasks_finished: frozenset[tuple[int, int]]
     """Stages of the query and how many of their tasks have finished or failed; anything that differs is progress."""
     last_batch: int
+    waits: bool = False
+    """It has nothing to do before its trigger's next time."""
 
 
 @dataclass(frozen=True)

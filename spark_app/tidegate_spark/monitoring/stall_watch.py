@@ -59,9 +59,12 @@ class StallWatch:
             # The JVM is asked last: of queries that have ended there may be thousands.
             if report is None or not report.active or paused or entry.query is None or not entry.query.isActive:
                 self._detector.forget(entry.name)
+                if paused and report is not None and report.active:
+                    self._progress.observer.waits(entry.name, True)
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
             pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
+            self._progress.observer.waits(entry.name, seen.waits)
             self._progress.query_at_batch(entry.name, seen.batch_under_way and not report.continuous)
             seconds = self._detector.check(entry.name, seen, now, self._up())
             if self._detector.is_stalled(seconds, pause):
@@ -91,6 +94,7 @@ class StallWatch:
             between_triggers=active or message == WAITS_FOR_TRIGGER,
             tasks_finished=self._tasks(str(entry.query.runId)) if lasts else frozenset(),
             last_batch=last_batch,
+            waits=not active and message == WAITS_FOR_TRIGGER,
         )
 
     def _tasks(self, group: str) -> frozenset[tuple[int, int]]:

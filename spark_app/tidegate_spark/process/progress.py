@@ -86,6 +86,9 @@ class Observer:
     def at_batch(self, query: str) -> None:
         """Take note that a query is at a batch."""
 
+    def waits(self, query: str, waits: bool) -> None:
+        """Take note whether a query waits for the time of its trigger, or is paused."""
+
 
 class Progress:
     """The driver's state, fault, queries, notices and executors."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.monitoring.metrics import Batches
 from tidegate_spark.monitoring.stall_watch import CLEANS_UP, RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
@@ -114,6 +115,49 @@ def test_a_query_that_waits_longer_than_the_timeout_for_its_trigger_is_not_stall
     spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
     spark.go_on(3600)
     assert spark.progress.stalled == ""
+
+
+def test_a_query_whose_trigger_comes_once_an_hour_is_idle_in_between(spark: Spark) -> None:
+    """The alert on a query that commits nothing leaves idle ones out, and counts from the beginning of a batch."""
+    clock = SimpleNamespace(now=1000.0)
+    batches = spark.progress.observer = Batches(lambda: clock.now)
+    spark.progress.query_committed("main", Commit(0, 10, 1.0, 1.0, 1000, 0, 0, 1000.0, lag_rows=500))
+    (query,) = spark.progress.report().queries
+    spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
+    spark.go_on(10)
+    clock.now += 3600
+    assert batches.is_idle("main")
+    # Its source does not answer: Spark has written no batch yet, and nothing comes of the trigger.
+    spark.status, spark.triggered = "Getting offsets from KafkaV2[Subscribe[orders]]", True
+    spark.go_on(10)
+    clock.now += 20
+    assert not batches.is_idle("main")
+    assert batches.commit_age(query) == 20
+
+
+def test_a_paused_query_is_idle_and_its_age_counts_from_the_resumption(spark: Spark) -> None:
+    clock = SimpleNamespace(now=1000.0)
+    batches = spark.progress.observer = Batches(lambda: clock.now)
+    spark.progress.query_started("main", 4)
+    (query,) = spark.progress.report().queries
+    spark.progress.control = lambda: ControlReport(paused=True)
+    spark.go_on(10)
+    clock.now += 36_000
+    assert batches.is_idle("main")
+    spark.progress.control = ControlReport
+    spark.go_on(10)
+    clock.now += 30
+    assert not batches.is_idle("main")
+    assert batches.commit_age(query) == 30
+
+
+def test_a_query_that_runs_again_does_not_wait_any_more(spark: Spark) -> None:
+    batches = spark.progress.observer = Batches()
+    spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
+    spark.go_on(10)
+    assert batches.is_idle("main")
+    spark.progress.query_started("main")
+    assert not batches.is_idle("main")
 
 
 @pytest.mark.parametrize("batch", [RUNS_BATCH, CLEANS_UP])
