@@ -12,7 +12,7 @@ import structlog
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import ActionExecutor
-from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors
+from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors, WriteStatus
 from tidegate.app.dry_runs.executor_dry_run import ExecutorDryRun
 from tidegate.app.dry_runs.pod_dry_run import MISSING_LASTS, PodDryRun
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
@@ -24,6 +24,7 @@ from tidegate.app.observe_unreadable import observe_unreadable
 from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.pods.executors import lacks_pods, wanted_executors
+from tidegate.app.rules.status import is_news
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import InvalidResourceReporter
@@ -157,7 +158,9 @@ class Reconciler:
     async def _carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
         structlog.contextvars.bind_contextvars(epoch=app.status.epoch, reason=plan.reason)
         if plan.actions:
-            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+            news = any(not isinstance(do, WriteStatus) or is_news(app.status, do.status) for do in plan.actions)
+            tell = log.info if news else log.debug
+            tell(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         return await self.actor.carry_out(app, plan, now)
 
     async def _release(self, key: Key, now: float) -> float | None:

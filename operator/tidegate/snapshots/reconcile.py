@@ -18,7 +18,7 @@ from tidegate.engine.retry_limiter import RetryLimiter
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.platform import Platform
 from tidegate.snapshots.act import SnapshotActionExecutor
-from tidegate.snapshots.actions import GiveOrders, SnapshotPlan
+from tidegate.snapshots.actions import GiveOrders, SnapshotPlan, WriteSnapshotStatus
 from tidegate.snapshots.history import is_known_whole
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.metrics import SnapshotMetrics
@@ -26,6 +26,7 @@ from tidegate.snapshots.observation import SnapshotObservation, pods_of, start_t
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate.snapshots.rules.status import is_news
 
 log = structlog.get_logger()
 
@@ -70,7 +71,10 @@ class SnapshotReconciler:
         before, plan = observation.snapshot, decide_snapshot(observation, now)
         structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
         if plan.actions:
-            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+            written = before.status
+            news = any(not isinstance(do, WriteSnapshotStatus) or is_news(written, do.status) for do in plan.actions)
+            tell = log.info if news else log.debug
+            tell(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         try:
             outcome = await self.actor.carry_out(before, plan, now)
         finally:

@@ -120,13 +120,18 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
 def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> float | None:
     """Return in how many seconds the new status is to be written: 0 is now, None is never."""
     old = o.app.status
-    if _core(old) != _core(new):
+    if is_news(old, new):
         return 0.0
     if old.executors != new.executors or _advised(old) != _advised(new):
         return time_left(o.memory.status_written_at, EXECUTORS_INTERVAL, now)
     if _progress(old) != _progress(new):
         return time_left(o.memory.status_written_at, METRICS_INTERVAL, now)
     return None
+
+
+def is_news(old: StreamingAppStatus, new: StreamingAppStatus) -> bool:
+    """Return whether a status tells more than how far the application has got, and in which figures."""
+    return _core(old) != _core(new)
 
 
 def _core(status: StreamingAppStatus) -> tuple[object, ...]:

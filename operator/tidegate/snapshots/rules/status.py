@@ -64,9 +64,14 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
 def snapshot_write_is_due_in(o: SnapshotObservation, new: StreamSnapshotStatus, now: float) -> float | None:
     """Return in how many seconds the new status is to be written: 0 is now, None is never."""
     old = o.snapshot.status
-    if _core(old) != _core(new):
+    if is_news(old, new):
         return 0.0
     return time_left(o.memory.status_written_at, PROGRESS_INTERVAL, now) if old != new else None
+
+
+def is_news(old: StreamSnapshotStatus, new: StreamSnapshotStatus) -> bool:
+    """Return whether a status tells more than how far the snapshot has got."""
+    return _core(old) != _core(new)
 
 
 def human_size(size: int) -> str:

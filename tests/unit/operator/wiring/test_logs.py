@@ -5,20 +5,24 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import structlog
 from structlog.testing import capture_logs
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import ActionExecutor
-from tidegate.app.actions import Plan, RememberReported
+from tidegate.app.actions import Plan, RememberReported, WriteStatus
+from tidegate.app.reconcile import Reconciler
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
 from tidegate.wiring.metrics import OperatorMetrics
+from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import ForeignReason
-from tidegate_testing.observations import NOW, app_with, launched
+from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 KEY: Key = ("shop", "orders")
 APP = launched(app_with(), 7)
@@ -75,6 +79,37 @@ async def test_what_an_action_left_bound_does_not_reach_the_next_application() -
 
 async def test_bookkeeping_is_not_told_on_a_quiet_day() -> None:
     (line,) = await lines_of(Access(), RememberReported(7, 1))
+    assert line["log_level"] == "debug"
+
+
+class Done:
+    """Carries out plans without doing anything."""
+
+    async def carry_out(self, app: StreamingApp, plan: Plan, now: float) -> None:
+        return None
+
+
+async def decided(app: StreamingApp, batch: int) -> tuple[StreamingApp, list[dict[str, Any]]]:
+    """Return an application as a look at its running driver leaves it, and what is logged of the decision."""
+    nothing: Any = None
+    done: Any = Done()
+    driver = running_driver(app)
+    query = QueryReport("main", active=True, batch_id=batch)
+    report = report_of(driver, queries=(query,), executors_running=1)
+    plan = decide(observe(app, driver=driver, agent=report), NOW)
+    reconciler = Reconciler(Index(), nothing, done, nothing, OperatorMetrics(), nothing)
+    with capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        await reconciler._carry_out(app, plan, NOW)
+    written = [action.status for action in plan.actions if isinstance(action, WriteStatus)]
+    return msgspec.structs.replace(app, status=written[-1]), [dict(line) for line in lines]
+
+
+async def test_a_decision_to_write_new_figures_alone_is_not_told_on_a_quiet_day() -> None:
+    """Of three hundred applications that are well it would be told three hundred times a minute."""
+    running, (line,) = await decided(APP, 3)
+    assert (line["log_level"], line["reason"]) == ("info", "Running")
+    _, (line,) = await decided(running, 4)
+    assert line["actions"] == ["WriteStatus"]
     assert line["log_level"] == "debug"
 
 
