@@ -76,6 +76,7 @@ def exercised_operator() -> CollectorRegistry:
     metrics.show_leader(True)
     metrics.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
     metrics.count_restarts(app, [Restart("SpecChanged", 1)])
+    metrics.count_refused_snapshot(app)
     rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
     metrics.upgrades.show(app, rolling_back, rolled_back)
     metrics.rehearsals.show(app, rolling_back, _upgrade(UpgradePhase.REFUSED, rehearsed=True))

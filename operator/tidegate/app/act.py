@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -44,6 +44,13 @@ _BOOKKEEPING = (do.WriteStatus, PublishEvent, do.RememberReported)
 log = structlog.get_logger()
 
 
+class AppActorMetrics(ActionCounter, Protocol):
+    """Where actions are counted, and what the API server refused."""
+
+    def count_refused_snapshot(self, app: Key) -> None:
+        """Count an attempt to create a StreamSnapshot that the API server refused."""
+
+
 @dataclass(slots=True)
 class ActionExecutor:
     """Carries out plans on a cluster."""
@@ -54,7 +61,7 @@ class ActionExecutor:
     _access: AccessManager
     _secrets: LaunchSecrets
     _events: EventPublisher
-    _metrics: ActionCounter
+    _metrics: AppActorMetrics
     _wake: Callable[[Key], None]
 
     async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:
@@ -256,6 +263,8 @@ class ActionExecutor:
 
     async def _refuse_snapshot(self, run: PlanRun, name: str, reason: Reason, message: str) -> Outcome:
         run.remember(snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
+        if reason is not Reason.NAMESPACE_TERMINATING:
+            self._metrics.count_refused_snapshot(run.key)
         await self._events.publish(run.app.metadata, PublishEvent(reason, message, True, name), run.now)
         return ObserveAgain(message)
 

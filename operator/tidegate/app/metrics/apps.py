@@ -40,6 +40,13 @@ class AppMetrics:
             (*_APP, "reason"),
             registry=registry,
         )
+        self._refused = Counter(
+            "tidegate_app_snapshots_refused",
+            "Attempts to create a StreamSnapshot that is due which the API server refused; one every five minutes.",
+            _APP,
+            registry=registry,
+        )
+        self._with_refused: set[App] = set()
         self._shown: dict[App, tuple[str, str, str]] = {}
         self._restart_reasons: dict[App, set[str]] = {}
 
@@ -78,6 +85,11 @@ class AppMetrics:
             self._restart_reasons.setdefault(app, set()).add(restart.reason)
             self._restarts.labels(*app, restart.reason).inc(restart.times)
 
+    def count_refused_snapshot(self, app: App) -> None:
+        """Count an attempt to create a StreamSnapshot that the API server refused."""
+        self._with_refused.add(app)
+        self._refused.labels(*app).inc()
+
     def forget_app(self, namespace: str, app: str) -> None:
         """Remove every series of an application that is gone."""
         key = (namespace, app)
@@ -91,6 +103,9 @@ class AppMetrics:
                 self._epoch.remove(*key)
         for reason in self._restart_reasons.pop(key, ()):
             self._restarts.remove(*key, reason)
+        if key in self._with_refused:
+            self._with_refused.remove(key)
+            self._refused.remove(*key)
 
     def _hide(self, app: App, shown: tuple[str, str, str]) -> None:
         phase, health, reason = shown

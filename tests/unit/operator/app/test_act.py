@@ -66,15 +66,20 @@ class World:
         self.client: Any = self.api
         client: Any = self.client
         agents, access, self.events = AgentClient(KEYS, 1), AccessManager(client, self.index), EventPublisher(client)
-        secrets = LaunchSecrets(client, KEYS, PLATFORM)
+        secrets, self.metrics = LaunchSecrets(client, KEYS, PLATFORM), OperatorMetrics()
         self.actor = ActionExecutor(
-            client, agents, self.index, access, secrets, self.events, OperatorMetrics(), lambda key: None
+            client, agents, self.index, access, secrets, self.events, self.metrics, lambda key: None
         )
 
     @property
     def reported(self) -> list[str]:
         """Events that were published."""
         return [o["message"] for path, o in self.api.objects.items() if "/events/" in path]
+
+    def refused_snapshots(self) -> float | None:
+        """Return what Prometheus is told of them."""
+        labels = {"namespace": "shop", "app": "orders"}
+        return self.metrics.registry.get_sample_value("tidegate_app_snapshots_refused_total", labels)
 
     async def do(self, *actions: Action) -> Outcome:
         plan = Plan("rule", ForeignReason("Reason"), "message", actions)
@@ -375,13 +380,22 @@ async def test_one_of_the_name_that_is_not_the_schedules_is_left_alone_and_told(
     ("answer", "reason"),
     [(Forbidden("quota"), "SnapshotRefused"), (Invalid("no"), "SnapshotRefused")],
 )
-async def test_a_snapshot_that_the_api_server_refuses_is_told(answer: Failure, reason: str) -> None:
+async def test_a_snapshot_that_the_api_server_refuses_is_told_and_counted(answer: Failure, reason: str) -> None:
     world = World()
     world.api.refusing[collection_of(SLOT.manifest)] = answer
+    for times in (1, 2):
+        assert isinstance(await world.do(SLOT), ObserveAgain)
+        refusal = world.index.memory(KEY).snapshot_refusal
+        assert refusal is not None
+        assert refusal.reason == reason
+        assert world.refused_snapshots() == times
+
+
+async def test_a_snapshot_for_which_a_namespace_has_no_room_because_it_is_deleted_is_not_counted() -> None:
+    world = World()
+    world.api.refusing[collection_of(SLOT.manifest)] = Forbidden("it goes", namespace_terminating=True)
     assert isinstance(await world.do(SLOT), ObserveAgain)
-    refusal = world.index.memory(KEY).snapshot_refusal
-    assert refusal is not None
-    assert refusal.reason == reason
+    assert world.refused_snapshots() is None
 
 
 async def test_a_snapshot_that_the_api_server_can_not_make_now_is_tried_again() -> None:

@@ -37,10 +37,11 @@ def test_the_series_of_a_deleted_application_disappear_and_those_of_others_stay(
     for app in (ORDERS, CLICKS):
         show(metrics, app)
         metrics.count_restarts(app, [Restart("ApplicationFailed", 2), Restart("SpecChanged", 1)])
+        metrics.count_refused_snapshot(app)
     metrics.forget_app(*ORDERS)
     text = generate_latest(metrics.registry).decode()
     assert 'app="orders"' not in text
-    assert len([line for line in text.splitlines() if 'app="clicks"' in line]) == 5
+    assert len([line for line in text.splitlines() if 'app="clicks"' in line]) == 6
 
 
 def test_an_application_that_is_made_again_under_the_name_starts_from_nothing() -> None:
