@@ -11,6 +11,8 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from tidegate.api.control_message import CONTROL_KIND
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND
 from tidegate.api.streaming_app import KIND, Metadata
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.event import build_event
@@ -23,6 +25,8 @@ BURST, REFILL_SECONDS = 50.0, 60.0
 
 An upgrade tells of about eight steps: whoever tries one version after another must hear of each of them."""
 _REMEMBERED = 4096
+_KEYS = {KIND: "app", SNAPSHOT_KIND: "snapshot", CONTROL_KIND: "control_message"}
+"""In the log, what names an object of a kind."""
 WAITING = 1024
 """Events that wait to be published; whoever has more publishes them at once."""
 T = TypeVar("T")
@@ -95,20 +99,14 @@ class EventPublisher:
         name = manifest["metadata"]["name"]
         if name in self._published:
             return
+        of_whom = {"namespace": about.namespace, _KEYS[kind]: about.name}
         if not self._spend(about.uid, now):
-            log.warning("event withheld", reason=event.reason, why="too many of this resource")
+            log.warning("event withheld", reason=event.reason, why="too many of this resource", **of_whom)
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
             # Only the log has it then: a namespace that is being deleted accepts no events.
-            log.warning(
-                "event lost",
-                namespace=about.namespace,
-                app=about.name,
-                reason=event.reason,
-                message=event.message,
-                error=str(answer),
-            )
+            log.warning("event lost", reason=event.reason, message=event.message, error=str(answer), **of_whom)
             return
         _remember(self._published, name, None)
 

@@ -7,9 +7,15 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
+from tidegate.api.control_message import CONTROL_KIND
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND
+from tidegate.api.streaming_app import KIND
 from tidegate.engine.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.kube.failures import Forbidden
 from tidegate.kube.leadership import NotLeadingError
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
@@ -46,6 +52,43 @@ async def test_an_application_has_a_burst_of_events_and_then_one_a_minute() -> N
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 async def test_a_clock_that_is_set_takes_no_events_away(jump: float) -> None:
     assert await publish([NOW, *[NOW + jump] * 10]) == 11
+
+
+class FullNamespace:
+    """Takes no events."""
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        return Forbidden("exceeded quota")
+
+
+async def published_about(kind: str, times: int = 1) -> list[dict[str, Any]]:
+    """Return what is logged of events about an object ``orders`` while an application ``shop`` is looked at."""
+    api: Any = FullNamespace()
+    publisher = EventPublisher(api)
+    with (
+        structlog.contextvars.bound_contextvars(app="shop"),
+        capture_logs([structlog.contextvars.merge_contextvars]) as lines,
+    ):
+        for number in range(times):
+            await publisher.publish(
+                ABOUT, PublishEvent(ForeignReason("Reason"), "message", False, str(number)), NOW, kind
+            )
+    return [dict(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_whom"),
+    [
+        (KIND, {"app": "orders"}),
+        (SNAPSHOT_KIND, {"app": "shop", "snapshot": "orders"}),
+        (CONTROL_KIND, {"app": "shop", "control_message": "orders"}),
+    ],
+)
+async def test_the_log_says_of_which_object_an_event_was_lost_or_withheld(kind: str, of_whom: dict[str, str]) -> None:
+    lines = await published_about(kind, int(BURST) + 1)
+    assert [line["event"] for line in (lines[0], lines[-1])] == ["event lost", "event withheld"]
+    for line in lines:
+        assert {key: line.get(key) for key in of_whom} == of_whom
 
 
 class SlowApiServer:
