@@ -43,8 +43,8 @@ GAUGES = (
     ),
     Gauge(
         "tidegate_query_source_lag_rows",
-        "Rows that the last batch left behind in the sources that count rows (Kafka).",
-        lambda q: q.lag_rows if q.lag_rows >= 0 else None,
+        "Rows that a running query's last batch left behind in the sources that count rows (Kafka).",
+        lambda q: q.lag_rows if q.active and q.lag_rows >= 0 else None,
     ),
     Gauge("tidegate_query_state_rows", "Rows in state.", lambda q: q.state_rows),
     Gauge("tidegate_query_state_bytes", "Size of state.", lambda q: q.state_bytes),

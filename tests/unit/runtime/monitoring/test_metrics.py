@@ -155,6 +155,15 @@ def test_a_lag_that_nobody_knows_has_no_series() -> None:
     assert driver.value("tidegate_query_source_lag_rows") == 17
 
 
+def test_a_query_that_has_ended_is_not_behind() -> None:
+    driver = Scrape()
+    driver.progress.query_started("main")
+    driver.progress.query_committed("main", commit(lag=17))
+    driver.progress.query_ended("main")
+    assert driver.value("tidegate_query_source_lag_rows") is None
+    assert driver.value("tidegate_query_input_rows_total") == 10
+
+
 def test_the_figures_of_the_last_batch_are_shown() -> None:
     driver = Scrape()
     driver.progress.query_started("main", 8)
