@@ -159,8 +159,8 @@ class Reconciler:
         structlog.contextvars.bind_contextvars(epoch=app.status.epoch, reason=plan.reason)
         if plan.actions:
             news = any(not isinstance(do, WriteStatus) or is_news(app.status, do.status) for do in plan.actions)
-            tell = log.info if news else log.debug
-            tell(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+            write = log.info if news else log.debug
+            write(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         return await self.actor.carry_out(app, plan, now)
 
     async def _release(self, key: Key, now: float) -> float | None:
