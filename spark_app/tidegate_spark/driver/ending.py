@@ -120,9 +120,9 @@ class Ending:
         for each in stopped:
             self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)
         # "Nothing was committed" is relied upon: an upgrade that committed nothing can be taken back without a pin.
-        known = True
-        if outcome.reason is Reason.FENCED or not self._progress.commits:
-            known = self._read_last_commits()
+        in_doubt = outcome.reason is Reason.FENCED or not self._progress.commits
+        known_of = frozenset() if in_doubt else frozenset(each.name for each in stopped if each.commits is not None)
+        known = self._read_last_commits(known_of)
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
         runs = self.script_started.is_set() and not self.script_returned.is_set()
         reported = runs and signals.signal_script()
@@ -166,16 +166,19 @@ class Ending:
         lost, why = self.lost
         return why if lost and str(query.id) == lost else ""
 
-    def _read_last_commits(self) -> bool:
-        """Note the last commits of queries that ended by themselves: Spark may not have told of them yet.
+    def _read_last_commits(self, known_of: frozenset[str]) -> bool:
+        """Note the last commits of queries that ended by themselves: Spark may not have reported them yet.
+
+        Args:
+            known_of: queries whose last commits were read when they were stopped.
 
         Returns:
-            Whether those of all queries are known, and no query can commit any more.
+            Whether those of all others are known, and no query can commit any more.
         """
         known: list[bool] = []
 
         def read() -> None:
-            for entry in self._queries.entries():
+            for entry in (each for each in self._queries.entries() if each.name not in known_of):
                 batch = last_commit(entry.query) if entry.query is not None else entry.ended_at
                 if batch is not None:
                     self._progress.query_ended(entry.name, batch)

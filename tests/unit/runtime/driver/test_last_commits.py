@@ -68,12 +68,21 @@ class FakeQueries:
 
 
 def committed(folder: Path, *ended: EndedQuery | int, began_after: int | None = -1) -> int:
-    """Return what the last words say of an application that fails, whose listener has told of nothing."""
+    """Return how much is said to be committed of an application that fails, whose listener has reported nothing."""
+    return end_of(folder, *ended, began_after=began_after).committed
+
+
+def end_of(
+    folder: Path, *ended: EndedQuery | int, began_after: int | None = -1, reported_of_first: int = -1
+) -> Termination:
+    """Return the termination message of an application that fails, and what its listener has reported by then."""
     config = driver_config("app", "local:///main.py", Storage("s3://here/apps/app"))
     progress = Progress(config)
     for number in range(len(ended)):
         progress.query_started(f"q{number}")  # the listener
         progress.query_started(f"q{number}", began_after)
+    if reported_of_first >= 0:
+        progress.query_ended("q0", reported_of_first)
     account = RestartBudget(str(folder), RestartSettings(), lambda: 1000.0, lambda: 0.0)
     reported, done = list[Termination](), threading.Event()
 
@@ -85,11 +94,16 @@ def committed(folder: Path, *ended: EndedQuery | int, began_after: int | None = 
     ending.request(FAILED)
     ending.start()
     assert done.wait(60)
-    return reported[0].committed
+    return reported[0]
 
 
 def test_a_batch_that_spark_had_not_told_of_yet_is_counted(tmp_path: Path) -> None:
     assert committed(tmp_path, EndedQuery(7), began_after=5) == 2
+
+
+def test_it_is_counted_also_if_batches_of_other_queries_were_reported_in_time(tmp_path: Path) -> None:
+    end = end_of(tmp_path, EndedQuery(3), EndedQuery(7), EndedQuery(None), reported_of_first=3)
+    assert (end.batches, end.committed) == ({"q0": 3, "q1": 7}, 12)
 
 
 def test_a_run_of_which_nothing_is_kept_is_counted_by_its_last_batch(tmp_path: Path) -> None:
