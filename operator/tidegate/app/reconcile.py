@@ -30,6 +30,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.start_events import StartEvents
+from tidegate.engine.decision_log import log_decision
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import RetryLimiter
@@ -38,8 +39,6 @@ from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -157,10 +156,7 @@ class Reconciler:
 
     async def _carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
         structlog.contextvars.bind_contextvars(epoch=app.status.epoch, reason=plan.reason)
-        if plan.actions:
-            news = any(not isinstance(do, WriteStatus) or is_news(app.status, do.status) for do in plan.actions)
-            write = log.info if news else log.debug
-            write(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+        log_decision(plan, lambda action: not isinstance(action, WriteStatus) or is_news(app.status, action.status))
         return await self.actor.carry_out(app, plan, now)
 
     async def _release(self, key: Key, now: float) -> float | None:

@@ -13,6 +13,7 @@ from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.pods.start_events import StartEvents
+from tidegate.engine.decision_log import log_decision
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import RetryLimiter
 from tidegate.engine.rules.table import earliest
@@ -27,8 +28,6 @@ from tidegate.snapshots.observe import observe_snapshot
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate.snapshots.rules.status import is_news
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -70,11 +69,8 @@ class SnapshotReconciler:
         observation = await self._explained(observation)
         before, plan = observation.snapshot, decide_snapshot(observation, now)
         structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
-        if plan.actions:
-            written = before.status
-            news = any(not isinstance(do, WriteSnapshotStatus) or is_news(written, do.status) for do in plan.actions)
-            tell = log.info if news else log.debug
-            tell(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+        written = before.status
+        log_decision(plan, lambda do: not isinstance(do, WriteSnapshotStatus) or is_news(written, do.status))
         try:
             outcome = await self.actor.carry_out(before, plan, now)
         finally:

@@ -1,4 +1,4 @@
-"""Which of the namespaces that it is told to serve the operator may read. Does I/O.
+"""Which of the namespaces of its settings the operator may read. Does I/O.
 
 Nothing is decided before everything is listed everywhere. So a namespace that may not be read would stop the work in
 all others; and the rights of an operator for single namespaces are a Role in each, which goes with the namespace, and

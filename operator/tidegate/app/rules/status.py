@@ -130,7 +130,7 @@ def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> floa
 
 
 def is_news(old: StreamingAppStatus, new: StreamingAppStatus) -> bool:
-    """Return whether a status tells more than how far the application has got, and in which figures."""
+    """Return whether a status differs in more than metrics and in how far the application has got."""
     return _core(old) != _core(new)
 
 

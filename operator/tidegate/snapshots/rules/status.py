@@ -70,7 +70,7 @@ def snapshot_write_is_due_in(o: SnapshotObservation, new: StreamSnapshotStatus, 
 
 
 def is_news(old: StreamSnapshotStatus, new: StreamSnapshotStatus) -> bool:
-    """Return whether a status tells more than how far the snapshot has got."""
+    """Return whether a status differs in more than how far the snapshot has got."""
     return _core(old) != _core(new)
 
 

@@ -41,7 +41,7 @@ def is_copied_first(o: Observation, fresh: UpgradeStatus) -> bool:
 
 
 def why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:
-    """Return in words why the state is not copied first."""
+    """Return the message that says why the state is not copied first."""
     driver = o.driver
     if fresh.rollback_snapshot is None:
         return messages.NO_ROLLBACK_SNAPSHOT

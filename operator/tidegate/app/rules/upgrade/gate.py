@@ -189,7 +189,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
 
 
 def _may_be_stable_since(o: Observation) -> bool:
-    """Return whether what is known of the last end may be long over: its agent, not heard yet, tells in a moment.
+    """Return whether what is known of the last end may be long over: its agent, not heard yet, reports in a moment.
 
     Nobody looked when it happened, or it would have been the end of the gate.
     """

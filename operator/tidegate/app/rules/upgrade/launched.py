@@ -58,7 +58,7 @@ def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
 def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether it is certain that the version under test has committed no batch.
 
-    What an earlier pod did, of this version or of one that it took the place of, no later one tells.
+    No later pod reports what an earlier one did, be it of this version or of one that it took the place of.
     """
     driver = o.driver
     if not _is_only_launch(o, upgrade):
