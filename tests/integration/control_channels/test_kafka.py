@@ -1,5 +1,6 @@
 """A real topic keeps the contract, by the clients that drivers have."""
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -89,7 +90,10 @@ def test_what_a_transaction_writes_comes_with_its_end_or_never_and_its_end_is_no
 def test_a_reply_too_large_for_its_topic_is_shortened_and_the_others_are_whole(topic: KafkaScene) -> None:
     topic.reply_topic = f"{topic.topic}-small"
     kafka.create_topic(topic.site.kafka_host, topic.reply_topic, partitions=1, config={"max.message.bytes": "1000"})
-    with opened(topic) as channel:
+    # With so much time, the client would write all of them in one batch.
+    settings = topic.settings(options={"linger.ms": "300"})
+    with closing(KafkaChannel(settings, ChannelSecret(), topic.jvm)) as channel:
+        channel.open({})
         channel.answer([reply_to("first"), reply_to("wordy", errors=1000), reply_to("last")])
         channel.answer([reply_to("e" * 2000), reply_to("behind it")])
     found = [(each["subject"], "shortened" in each["data"]) for each in topic.replies()]
