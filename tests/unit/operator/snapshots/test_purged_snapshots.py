@@ -108,6 +108,12 @@ def test_an_application_that_became_unreadable_after_its_purge_stays_too_until_t
     assert the_unreadable_application_goes(ready(), purge_pod(Reason.STORAGE_OWNED))
 
 
+def test_an_application_that_became_unreadable_waits_for_a_purge_that_is_under_way() -> None:
+    assert not the_unreadable_application_goes(ready(), purge_pod(phase="Running", running=True, ended=None))
+    for never_ran in (None, purge_pod(phase="Pending", running=False, ended=None)):
+        assert the_unreadable_application_goes(ready(), never_ran)
+
+
 @pytest.mark.parametrize(
     "purge",
     [None, purge_pod(Reason.STORAGE_OWNED), purge_pod(phase="Running", running=True, ended=None)],

@@ -150,6 +150,18 @@ def _purge(o: Observation, now: float) -> Verdict | None:
     if problem is not None:
         health = health_without_start(problem.reason)
         return Verdict(Phase.DELETING, health, problem.reason, deletion_messages.purge_waits(problem.message))
+    return _purging(purge)
+
+
+def wait_for_purge(o: Observation, now: float) -> Verdict | None:
+    """Wait for a purge that is under way: cut off, it leaves snapshots that are Ready without all of their files."""
+    purge = o.purge
+    if purge is None or not purge.running or purge.terminating or name_problem(purge) is not None:
+        return None
+    return _purging(purge)
+
+
+def _purging(purge: PodRecord) -> Verdict:
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, deletion_messages.purging(purge.name))
 
 
@@ -214,6 +226,7 @@ _RULES_OF_UNREADABLE = (
     remove_rehearsals,
     remove_repartitions,
     wait_for_disowned_driver,
+    wait_for_purge,
     mark_purged_snapshots,
 )
 """Those of a deleted application that need nothing but its metadata, in the same order."""
