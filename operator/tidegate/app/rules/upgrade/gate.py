@@ -20,6 +20,7 @@ from tidegate.pods.records.fault_messages import reported
 from tidegate.pods.records.faults import Problem, name_end, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
+from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
@@ -29,9 +30,12 @@ IDLE = 60.0
 
 def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the version under test stable, also after it had failed."""
-    if not is_stable(o, record.missing_queries(o, upgrade, now)):
+    since = upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
+    if not is_stable(o, record.missing_queries(o, upgrade, now), since):
         return None
-    message = messages.stable(_batches(o), record.unstarted_queries(o, upgrade))
+    runs = o.driver is not None and o.driver.running
+    without_input = tuple(query.name for query in _short_of_batches(o)) if runs else ()
+    message = messages.stable(_batches(o), record.unstarted_queries(o, upgrade), without_input)
     return change(upgrade, message, stable=record.stable_now(o, now), previous=o.app.status.last_stable)
 
 
@@ -42,21 +46,38 @@ def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) 
     return None if status.last_stable or under_way or not is_stable(o) else Step(stable=record.stable_now(o, now))
 
 
-def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
+def is_stable(o: Observation, missing: tuple[str, ...] = (), since: float = 0.0) -> bool:
     """Return whether one process of the spec's version committed enough, with each of its queries, or has finished.
 
     Args:
         o: everything that is known.
         missing: queries without which it is not stable, unless it has finished.
+        since: when its test began; 0 if with its process.
     """
-    driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
+    driver = o.driver
     if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
         return False
     reports = faults.last_report(driver)
     if reports is not None and reports.reason is Reason.COMPLETED:
         return any(batch >= 0 for batch in reports.batches.values())
-    queries = active_queries(o)  # what has ended by itself has done what it was to do
-    return _works(o) and not missing and bool(queries) and all(query.committed >= wanted for query in queries)
+    if not _works(o) or missing or not active_queries(o):  # what has ended by itself has done what it was to do
+        return False
+    return not _short_of_batches(o) or _works_for_long(o, since)
+
+
+def _works_for_long(o: Observation, since: float) -> bool:
+    """Return whether a query worked for longer than the test's time, and the others lack nothing but input.
+
+    Else the first failure of a query that had no input for weeks would undo the weeks of the others. Hours without
+    input for any of them show nothing, so what counts is when a batch was committed.
+    """
+    driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
+    if driver is None or not driver.running or o.agent is None or o.agent.report.control.paused:
+        return False  # what is paused has no batches either if it has input
+    if any(query.at_batch or query.lag_rows > 0 for query in _short_of_batches(o)):
+        return False
+    over = max(since, driver.start_time) + o.app.spec.upgrade.timeout_seconds
+    return any(query.committed >= wanted and query.last_commit_time >= over for query in active_queries(o))
 
 
 def is_stable_again(o: Observation) -> bool:
@@ -249,8 +270,13 @@ def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 
 
 def _lacks_only_input(o: Observation) -> bool:
+    return all(query.lag_rows <= 0 for query in _short_of_batches(o))
+
+
+def _short_of_batches(o: Observation) -> tuple[QueryReport, ...]:
+    """Return the queries that run and have not committed enough."""
     wanted = o.app.spec.upgrade.stable_batches
-    return all(query.committed >= wanted or query.lag_rows <= 0 for query in active_queries(o))
+    return tuple(query for query in active_queries(o) if query.committed < wanted)
 
 
 def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:

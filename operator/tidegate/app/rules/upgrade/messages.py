@@ -206,8 +206,10 @@ NO_BATCHES = "no query reports a batch"
 WAITS_FOR_INPUT = "It waits for input."
 
 
-def stable(batches: str, dropped: Sequence[str]) -> str:
+def stable(batches: str, dropped: Sequence[str], without_input: Sequence[str]) -> str:
     text = f"The new version is stable: {batches} without a failure."
+    if without_input:
+        text += f" {_queries(without_input)} had no input for more."
     if not dropped:
         return text
     was, counts = ("was", "counts") if len(dropped) == 1 else ("were", "count")

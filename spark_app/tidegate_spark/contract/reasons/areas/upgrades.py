@@ -138,7 +138,10 @@ AREA = Area(
             Reason.STABLE,
             Fault.NONE,
             (Place.UPGRADE,),
-            "The new version committed spec.upgrade.stableBatches batches of each query without a failure.",
+            (
+                "The new version committed spec.upgrade.stableBatches batches of each query that had input, without a "
+                "failure."
+            ),
         ),
         Entry(
             Reason.COPIED,

@@ -13,6 +13,7 @@ from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal, TimedReport
 from tidegate.pods.records.record import Exit
+from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
@@ -549,3 +550,98 @@ def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_n
     assert ready is not None
     assert (ready.status, record(plan).idle_start_time) == ("True", later(7200))
     assert record(decide(observe(knows), NOW + 9000)).idle_start_time is None, "its driver is gone"
+
+
+# --- one query works for weeks, and another one has no input ----------------------------------------------------------
+
+WEEKS = 21 * 86400
+QUIET = QueryReport("b")
+
+
+def worked(until: float, committed: int = 5) -> QueryReport:
+    """Return a query whose last batch was committed at that time."""
+    return QueryReport("a", committed=committed, last_commit_time=NOW + until)
+
+
+def test_a_version_that_works_for_weeks_while_a_query_has_no_input_keeps_them_when_that_query_fails() -> None:
+    new = under_test(queries=("a", "b"))
+    plan = decide(observe(new, **runs_with(new, worked(WEEKS, 9000), QUIET)), NOW + WEEKS)
+    assert record(plan).phase is UpgradePhase.COMPLETED
+    assert "Query 'b' had no input for more." in record(plan).message
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert ready.status == "True"
+    after = msgspec.structs.replace(new, status=status_of(plan))
+    failing = driver_of(after, ended=FAILED, restarts=1)
+    plan = decide(observe(after, driver=failing), NOW + WEEKS + 60)
+    assert not acts(plan, do.DeleteDriver)
+    assert phase_of(written(observe(after, driver=failing), NOW + WEEKS + 60)) is UpgradePhase.COMPLETED
+
+
+def test_the_first_burst_for_a_query_after_weeks_does_not_find_the_version_late() -> None:
+    new = under_test()
+    after = written(observe(new, **runs_with(new, worked(WEEKS), QUIET)), NOW + WEEKS)
+    burst = runs_with(after, worked(WEEKS + 60), QueryReport("b", committed=1, lag_rows=7))
+    assert phase_of(written(observe(after, **burst), NOW + WEEKS + 60)) is UpgradePhase.COMPLETED
+
+
+@pytest.mark.parametrize(("until", "phase"), [(1789, UpgradePhase.GATE), (1790, UpgradePhase.COMPLETED)])
+def test_a_query_without_input_is_waited_for_until_another_one_has_worked_for_longer_than_the_time_of_the_test(
+    until: float, phase: UpgradePhase
+) -> None:
+    new = under_test()
+    app = written(observe(new, **runs_with(new, worked(until), QUIET)), NOW + until)
+    assert phase_of(app) is phase
+
+
+NOT_LONG_ENOUGH: dict[str, dict[str, Any]] = {
+    "none has had input": {"queries": (worked(-3600, 0), QUIET)},
+    "the other one had its last input in the evening": {"queries": (worked(600), QUIET)},
+    "the other one has not committed enough": {"queries": (worked(WEEKS, 4), QUIET)},
+    "it is at its first batch": {"queries": (worked(WEEKS), QueryReport("b", at_batch=True))},
+    "it has rows to read": {"queries": (worked(WEEKS), QueryReport("b", committed=1, lag_rows=7))},
+    "it has failed": {"queries": (worked(WEEKS), QueryReport("b", active=False, failed=True))},
+    "they are not ready": {"queries": (worked(WEEKS), QUIET), "ready": False},
+    "they are paused": {"queries": (worked(WEEKS), QUIET), "control": ControlReport(paused=True)},
+}
+
+
+@pytest.mark.parametrize("agent", NOT_LONG_ENOUGH.values(), ids=NOT_LONG_ENOUGH.keys())
+def test_a_version_is_not_stable_for_its_age_alone(agent: dict[str, Any]) -> None:
+    new = under_test()
+    driver = running_driver(new, ready=True)
+    app = written(observe(new, driver=driver, agent=report_of(driver, **agent)), NOW + WEEKS)
+    assert phase_of(app) is not UpgradePhase.COMPLETED
+
+
+@pytest.mark.parametrize("evening", [worked(-3600, 0), worked(600)], ids=["no input", "some in the evening"])
+def test_what_fails_at_its_first_row_after_a_night_without_input_is_rolled_back(evening: QueryReport) -> None:
+    new = under_test()
+    app = written(observe(new, **runs_with(new, evening, QUIET)), NOW + 36000)
+    app = written(observe(app, driver=driver_of(app, ended=FAILED, restarts=1)), NOW + 36060)
+    assert phase_of(app) is UpgradePhase.ROLLING_BACK
+
+
+def test_the_time_for_which_another_query_has_worked_counts_from_the_start_of_its_process_and_of_the_test() -> None:
+    new = under_test()
+    again = running_driver(new, ready=True, restarts=1, start_time=NOW + WEEKS - 60)
+    seen = {"driver": again, "agent": report_of(again, queries=(worked(WEEKS), QUIET))}
+    assert phase_of(written(observe(new, **seen), NOW + WEEKS)) is UpgradePhase.GATE
+    relaunched = under_test(phase_start_time=later(WEEKS - 60))
+    seen = runs_with(relaunched, worked(WEEKS), QUIET)
+    assert phase_of(written(observe(relaunched, **seen), NOW + WEEKS)) is UpgradePhase.GATE
+
+
+def test_a_process_that_has_ended_shows_nothing_by_how_long_ago_it_began() -> None:
+    new = under_test()
+    ended = driver_of(new, ended=FAILED, restarts=0)
+    seen = {"driver": ended, "agent": report_of(ended, queries=(worked(600), QUIET))}
+    assert phase_of(written(observe(new, **seen), NOW + 660)) is UpgradePhase.ROLLING_BACK
+
+
+def test_a_version_whose_missing_query_is_dropped_is_stable_although_another_one_has_no_input() -> None:
+    new = under_test(queries=("a", "b", "c"))
+    plan = decide(observe(new, **runs_with(new, worked(1790), QUIET)), NOW + 1790)
+    assert record(plan).phase is UpgradePhase.COMPLETED
+    assert "Query 'b' had no input for more." in record(plan).message
+    assert "Query 'c' of the previous version was not started" in record(plan).message

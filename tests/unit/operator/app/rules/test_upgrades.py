@@ -86,6 +86,16 @@ def test_a_version_is_not_stable_before_each_query_that_runs_is_ready() -> None:
     assert status_of(decide(observe(app, **seen), NOW)).last_stable is None
 
 
+@pytest.mark.parametrize(("seconds", "is_stable"), [(1749, False), (1750, True)])
+def test_the_first_version_is_stable_when_one_query_worked_for_long_and_another_one_has_no_input(
+    seconds: float, is_stable: bool
+) -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    works = QueryReport("a", committed=900, last_commit_time=NOW + seconds)
+    plan = decide(observe(app, **runs_with(app, works, QueryReport("b"))), NOW + seconds)
+    assert (status_of(plan).last_stable is not None) == is_stable
+
+
 def test_a_script_that_has_finished_with_batches_is_stable() -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
     ended = ended_with(Reason.COMPLETED, 0)
