@@ -365,11 +365,11 @@ def test_a_complete_snapshot_is_read_back_when_somebody_asks(kubectl: Kubectl, s
     wait_for_phase(kubectl, space, "Ready")
     kubectl.patch("snap", "nightly", space, {"spec": {"verifyNonce": 1}})
     whole = SnapshotReport(name, SnapshotState.VERIFIED, message="Whole.", files=3, bytes=4096)
-    end_pod(kubectl, space, f"{name}-verify", whole)
+    end_pod(kubectl, space, f"{name}-verify-1", whole)
     kubectl.run("wait", "--for=condition=Verified", "snap/nightly", "-n", space, "--timeout=180s", timeout=190)
     status = snap(kubectl, space)["status"]
     assert (status["phase"], status["verification"]["nonce"], status["verification"]["files"]) == ("Ready", 1, 3)
-    wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-verify", space) is None, GENEROUS, 0.2)
+    wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-verify-1", space) is None, GENEROUS, 0.2)
 
 
 def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kubectl, space: str, agent: Agent) -> None:

@@ -60,7 +60,7 @@ class SnapshotObservation:
     disposing: PodRecord | None = None
     """The snapshot's own pods."""
     verifying: PodRecord | None = None
-    """The one that reads it back."""
+    """The one that reads it back, whichever number asked for it."""
     exporting: PodRecord | None = None
     """One that writes its state as plain files, of whichever export."""
     purged: bool = False

@@ -14,9 +14,9 @@ from tidegate.pods.records.faults import has_completed
 from tidegate.pods.records.names import (
     driver_pod_name,
     export_pod_prefix,
+    is_verify_pod_name,
     purge_pod_name,
     snapshot_pod_name,
-    verify_pod_name,
 )
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
@@ -55,7 +55,7 @@ def observe_snapshot(
         agent=report.report if report else None,
         taking=find_pod(own, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
         disposing=find_pod(own, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
-        verifying=find_pod(own, verify_pod_name(identity), ROLE_SNAPSHOT),
+        verifying=_find_verifying(own, identity),
         exporting=_find_exporting(own, identity),
         purged=uid_of_purged(index, app_key) == owner_uid(snapshot) != "",
         forks=_waiting_forks(index, snapshot),
@@ -87,6 +87,12 @@ def _find_exporting(pods: list[PodRecord], identity: str) -> PodRecord | None:
     prefix = export_pod_prefix(identity)
     named = (pod for pod in pods if pod.role == ROLE_EXPORT and pod.name.startswith(prefix))
     return min((p for p in named if p.name.removeprefix(prefix).isdecimal()), key=lambda p: p.name, default=None)
+
+
+def _find_verifying(pods: list[PodRecord], identity: str) -> PodRecord | None:
+    # Its name has the number that asked for it, likewise.
+    named = (pod for pod in pods if pod.role == ROLE_SNAPSHOT and is_verify_pod_name(pod.name, identity))
+    return min(named, key=lambda p: p.name, default=None)
 
 
 def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from tidegate_testing.snapshot_observations import (
     snapshot,
 )
 
-VERIFYING = f"{ID}-verify"
+VERIFYING = f"{ID}-verify-"
 EXPORTING = f"{ID}-export-"
 
 
@@ -76,7 +76,7 @@ class SnapshotWorld(PlanInterpreter):
             agent=agent(*self.reports.values(), uid=uid) if driver is not None else None,
             taking=self.pods.get(f"{ID}-take"),
             disposing=self.pods.get(f"{ID}-dispose"),
-            verifying=self.pods.get(VERIFYING),
+            verifying=next((pod for name, pod in sorted(self.pods.items()) if name.startswith(VERIFYING)), None),
             exporting=next((pod for name, pod in sorted(self.pods.items()) if name.startswith(EXPORTING)), None),
             forks=self.forks,
             memory=self.memory,
@@ -157,7 +157,7 @@ class SnapshotWorld(PlanInterpreter):
     def _finish(self, known: PodRecord, disposing: bool) -> None:
         waiting = report(SnapshotState.WAITING)
         said = self._step(self._step(waiting, disposing=disposing), disposing=disposing)
-        if known.name == VERIFYING:
+        if known.name.startswith(VERIFYING):
             said = report(SnapshotState.VERIFIED)
         if known.name.startswith(EXPORTING):
             if self.crowded:

@@ -113,6 +113,18 @@ def export_pod_name(snapshot_id: str, nonce: int) -> str:
     return f"{export_pod_prefix(snapshot_id)}{nonce}"
 
 
-def verify_pod_name(snapshot_id: str) -> str:
-    """Return the name of the pod that reads a snapshot back."""
-    return f"{snapshot_id}-verify"
+def verify_pod_name(snapshot_id: str, nonce: int) -> str:
+    """Return the name of the pod that reads a snapshot back, as ``spec.verifyNonce`` asks with this number."""
+    return f"{snapshot_id}-verify-{nonce}"
+
+
+def is_verify_pod_name(name: str, snapshot_id: str) -> bool:
+    """Return whether a pod of this name reads the snapshot back, whoever asked; operators of before gave no number."""
+    number = name.removeprefix(f"{snapshot_id}-verify-")
+    return name == f"{snapshot_id}-verify" or (number != name and number.isdecimal())
+
+
+def number_of_verify_pod(name: str) -> int | None:
+    """Return for which ``spec.verifyNonce`` a pod reads a snapshot back, None if an operator of before made it."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else None

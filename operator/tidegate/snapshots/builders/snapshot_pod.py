@@ -63,12 +63,13 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
     )
 
 
-def name_pod(identity: str, orders: SnapshotOrders) -> str:
+def name_pod(snapshot: StreamSnapshot, orders: SnapshotOrders) -> str:
     """Return the name of the pod that carries these orders out; each kind of work has its own."""
+    identity = snapshot_id(snapshot.metadata)
     if orders.export:
         return export_pod_prefix(identity) + orders.export[0].export.rpartition("-")[2]
     if orders.verify:
-        return verify_pod_name(identity)
+        return verify_pod_name(identity, snapshot.spec.verify_nonce)
     return snapshot_pod_name(identity, disposing=bool(orders.dispose or orders.release))
 
 
@@ -113,14 +114,13 @@ def build_errand(snapshot: StreamSnapshot, orders: SnapshotOrders) -> Errand:
     place = None
     if storage is not None and is_imported(snapshot):
         place = Storage(storage.uri, storage.endpoint, storage.region, storage.path_style_access)
-    identity = snapshot_id(snapshot.metadata)
     return Errand(
-        pod_name=name_pod(identity, orders),
+        pod_name=name_pod(snapshot, orders),
         role=ROLE_SNAPSHOT,
         container=SNAPSHOT_CONTAINER,
         module="tidegate_spark.snapshot_pod",
         owner=reference_to(SNAPSHOT_KIND, snapshot.metadata),
-        labels={LABEL_SNAPSHOT: identity},
+        labels={LABEL_SNAPSHOT: snapshot_id(snapshot.metadata)},
         env={ORDERS_VARIABLE: to_order(orders)},
         place=place,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.api.snapshot_identity import snapshot_id, stored_id
+from tidegate.api.snapshot_identity import stored_id
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
@@ -105,7 +105,7 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         phase: of the snapshot meanwhile.
         now: seconds since the epoch.
     """
-    name = name_pod(snapshot_id(o.snapshot.metadata), orders)
+    name = name_pod(o.snapshot, orders)
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
         left = refused_for(refusal.at, refusal.attempts, now)

@@ -123,7 +123,7 @@ def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) 
     if said is None or said.ended is None:
         return o.snapshot.status.verification
     return SnapshotVerification(
-        nonce=o.snapshot.spec.verify_nonce,
+        nonce=o.snapshot.spec.verify_nonce if said.nonce is None else said.nonce,
         completion_time=time_in_status(now),
         files=said.ended.files,
         bytes=said.ended.bytes,

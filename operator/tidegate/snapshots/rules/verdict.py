@@ -32,6 +32,8 @@ class Verification:
     reason: AnyReason
     message: str
     ended: SnapshotReport | None = None
+    nonce: int | None = None
+    """The number for which it was read back; None is the one that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

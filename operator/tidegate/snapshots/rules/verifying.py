@@ -12,6 +12,8 @@ from tidegate.api.stream_snapshot import SnapshotPhase, is_to_be_verified
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
+from tidegate.pods.records.names import number_of_verify_pod
+from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages, pods
@@ -36,8 +38,12 @@ def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     pod = o.verifying
     if pod is None:
         return _begin(o, kept, now)
+    if _is_known(o, pod) and not pod.terminating:
+        # The status was written, and the operator ended before it deleted the pod.
+        return dataclasses.replace(kept, after=(*kept.after, *forget_refusal(o), DeleteSnapshotPod(pod)))
     report = pods.pods_report(o, pod)
     if report is not None and pods.has_done_its_work(pod) and not pod.terminating:
+        # If another number asks by now, that one's pod comes next: what was changed since may not have been read.
         return _end(o, kept, report, (*forget_refusal(o), DeleteSnapshotPod(pod)))
     at_work = pods.follow(o, pod, kept.phase, now)
     return _with_message(kept, at_work)
@@ -51,6 +57,12 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     if kept is None:
         return None
     return dataclasses.replace(kept, after=(*kept.after, *forget_refusal(o), DeleteSnapshotPod(o.verifying)))
+
+
+def _is_known(o: SnapshotObservation, pod: PodRecord) -> bool:
+    """Return whether the status has what came of the pod's number, and another number asks."""
+    done, number = o.snapshot.status.verification, number_of_verify_pod(pod.name)
+    return done is not None and number == done.nonce
 
 
 def _begin(o: SnapshotObservation, kept: SnapshotVerdict, now: float) -> SnapshotVerdict:
@@ -79,13 +91,17 @@ def _end(
     message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
     # A fault of ours says nothing of the snapshot.
     status = "True" if whole else "False" if report.reason in _USELESS else "Unknown"
-    verification = Verification(status, reason, message, report)
+    verification = Verification(status, reason, message, report, _number_of(o.verifying))
     events = PublishEvent(
         Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason
     )
     done: tuple[SnapshotAction, ...] = (events, CountVerification(_RESULTS[status]), *remove)
     judged = _as_found(o, kept, verification)
     return dataclasses.replace(judged, after=(*judged.after, *done), verification=verification)
+
+
+def _number_of(pod: PodRecord | None) -> int | None:
+    return number_of_verify_pod(pod.name) if pod is not None else None
 
 
 def _as_found(o: SnapshotObservation, kept: SnapshotVerdict, found: Verification) -> SnapshotVerdict:

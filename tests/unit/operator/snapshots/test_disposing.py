@@ -318,7 +318,7 @@ def test_what_is_damaged_or_gone_is_kept_for_nobody(reason: Reason) -> None:
     """A fork starts from what is kept for it; and it asks for this one to be deleted, so that another can come."""
     whole = ready_snapshot()
     asked = msgspec.structs.replace(whole, spec=msgspec.structs.replace(whole.spec, verify_nonce=1))
-    said_so = pod_that_said(report(SnapshotState.FAILED, reason), name=f"{ID}-verify", spec_hash=pod(APP).spec_hash)
+    said_so = pod_that_said(report(SnapshotState.FAILED, reason), name=f"{ID}-verify-1", spec_hash=pod(APP).spec_hash)
     found = settled(observe(asked, app=APP, verifying=said_so)).snapshot
     assert found.status.phase is SnapshotPhase.FAILED
     o = observe_running(doomed(found), forks=("variant",))
@@ -332,7 +332,7 @@ DAMAGED = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
 def test_what_its_driver_found_damaged_is_kept_for_nobody_also_if_its_own_pod_ends_first() -> None:
     found = settled(observe_running(ready_snapshot(), DAMAGED)).snapshot
     asked = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, verify_nonce=1))
-    reading = pod(APP, name=f"{ID}-verify")
+    reading = pod(APP, name=f"{ID}-verify-1")
     begun = settled(observe_running(asked, DAMAGED, verifying=reading)).snapshot
     ending = observe(doomed(begun), app=SUSPENDED, forks=("variant",), verifying=reading)
     assert "DeleteSnapshotPod" in kinds(decide_snapshot(ending, NOW))

@@ -338,7 +338,7 @@ def test_who_does_not_want_it_any_more_stops_it() -> None:
 def found_damaged(*, exporting: Any) -> Any:
     both = msgspec.structs.replace(asked(), spec=msgspec.structs.replace(asked().spec, verify_nonce=1))
     damaged = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
-    name = f"{ID}-verify"
+    name = f"{ID}-verify-1"
     begun = settled(observe(both, app=APP, verifying=dataclasses.replace(pod(APP), name=name)))
     read = dataclasses.replace(pod_that_said(damaged), name=name, spec_hash=pod(APP).spec_hash)
     return dataclasses.replace(begun, verifying=read, exporting=exporting)
@@ -370,7 +370,7 @@ def test_the_record_of_one_that_an_earlier_operator_left_of_a_damaged_snapshot_d
     condition, record = exported(decide_snapshot(o, NOW))
     assert (condition.reason, record.phase) == ("SnapshotDamaged", ExportPhase.FAILED)
     again = msgspec.structs.replace(o.snapshot, spec=msgspec.structs.replace(o.snapshot.spec, verify_nonce=2))
-    whole = dataclasses.replace(pod_that_said(report(SnapshotState.VERIFIED)), name=f"{ID}-verify")
+    whole = dataclasses.replace(pod_that_said(report(SnapshotState.VERIFIED)), name=f"{ID}-verify-2")
     found = dataclasses.replace(o, snapshot=again, verifying=dataclasses.replace(whole, spec_hash=pod(APP).spec_hash))
     assert (status_of(decide_snapshot(found, NOW)).phase, exported(decide_snapshot(found, NOW))[1].phase) == (
         SnapshotPhase.READY,
@@ -404,9 +404,9 @@ def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], message: 
 def test_reading_back_goes_on_meanwhile_and_its_pod_is_begun_first() -> None:
     both = msgspec.structs.replace(asked(), spec=msgspec.structs.replace(asked().spec, verify_nonce=1))
     first = decide_snapshot(observe(both, app=APP), NOW)
-    assert created(first)["metadata"]["name"] == f"{ID}-verify"
+    assert created(first)["metadata"]["name"] == f"{ID}-verify-1"
     assert first.wake_after == 0.0
-    reading = dataclasses.replace(pod(APP), name=f"{ID}-verify")
+    reading = dataclasses.replace(pod(APP), name=f"{ID}-verify-1")
     o = observe(both, app=APP, verifying=reading)
     second = decide_snapshot(o, NOW)
     assert created(second)["metadata"]["name"] == f"{ID}-export-1"

@@ -139,7 +139,7 @@ def test_those_that_are_deleted_after_the_application_need_not_say_so() -> None:
 
 def test_one_that_was_to_be_read_back_is_known_to_be_gone_without_another_pod() -> None:
     asked = msgspec.structs.replace(ready(), spec=msgspec.structs.replace(ready().spec, verify_nonce=3))
-    at_work = dataclasses.replace(pod(EMPTIED), name=f"{snapshots.ID}-verify")
+    at_work = dataclasses.replace(pod(EMPTIED), name=f"{snapshots.ID}-verify-3")
     seen = dataclasses.replace(seen_by_snapshot(asked, purge_pod()), verifying=at_work)
     plan = decide_snapshot(seen, NOW)
     condition, done = status_of(plan).condition("Verified"), status_of(plan).verification

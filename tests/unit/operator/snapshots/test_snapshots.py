@@ -335,9 +335,22 @@ async def test_one_that_was_read_back_has_the_others_looked_at() -> None:
     world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=1)))
     read_back = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
     world.index.put_app(APP)
-    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-verify", spec_hash=pod(APP).spec_hash))
+    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-verify-1", spec_hash=pod(APP).spec_hash))
     await world.check()
     assert [found.metadata.name for found in world.beside] == [complete.metadata.name]
+
+
+@pytest.mark.parametrize(("name", "number"), [("verify", 2), ("verify-1", 1)], ids=["of before 0.2", "numbered"])
+async def test_a_pod_that_reads_it_back_is_found_whatever_number_asked_for_it(name: str, number: int) -> None:
+    complete = ready_snapshot()
+    world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=2)))
+    read_back = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
+    world.index.put_app(APP)
+    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-{name}", spec_hash=pod(APP).spec_hash))
+    await world.check()
+    verification = world.stored().status.verification
+    assert verification is not None
+    assert verification.nonce == number
 
 
 async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
@@ -347,7 +360,7 @@ async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
     await world.settle()
     refusal = world.index.of(SnapshotIndex).memory(KEY).refusal
     assert refusal is not None
-    assert (refusal.pod_name, refusal.attempts) == (f"{ID}-verify", 1)
+    assert (refusal.pod_name, refusal.attempts) == (f"{ID}-verify-1", 1)
     verified = world.stored().status.condition("Verified")
     assert verified is not None
     assert "quota" in verified.message

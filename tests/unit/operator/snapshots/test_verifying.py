@@ -43,7 +43,7 @@ from tidegate_testing.snapshot_observations import (
     status_of,
 )
 
-NAME = f"{ID}-verify"
+NAME = f"{ID}-verify-1"
 WHOLE = report(SnapshotState.VERIFIED, message="34 files were read back.", files=34, bytes=2048)
 
 
@@ -208,6 +208,33 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is
     assert plan.wake_after is not None
     assert plan.wake_after < 300
     assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 300))
+
+
+def test_one_that_is_asked_for_again_while_it_is_read_is_read_once_more_and_each_result_has_its_number() -> None:
+    reading = settled(observe(asked(), app=APP, verifying=at_work()))
+    edited = settled(dataclasses.replace(reading, snapshot=asked(2, reading.snapshot)))
+    assert decide_snapshot(edited, NOW).actions == ()  # what runs is not in vain
+    o = dataclasses.replace(edited, verifying=ended(WHOLE))
+    plan = decide_snapshot(o, NOW)
+    first = status_of(plan).verification
+    assert first is not None
+    assert (first.nonce, kinds(plan)[-1]) == (1, "DeleteSnapshotPod")
+    left = settled(o)
+    assert kinds(decide_snapshot(left, NOW)) == ["DeleteSnapshotPod"]  # the operator ended before; told only once
+    following = decide_snapshot(dataclasses.replace(left, verifying=None), NOW)
+    (create,) = [action for action in following.actions if isinstance(action, CreateSnapshotPod)]
+    assert create.manifest["metadata"]["name"] == f"{ID}-verify-2"
+    read = dataclasses.replace(ended(WHOLE), name=f"{ID}-verify-2")
+    second = status_of(decide_snapshot(dataclasses.replace(left, verifying=read), NOW)).verification
+    assert second is not None
+    assert second.nonce == 2
+
+
+def test_a_pod_that_an_earlier_operator_left_at_work_counts_for_the_number_that_is_asked_for() -> None:
+    read = dataclasses.replace(ended(WHOLE), name=f"{ID}-verify")
+    done = status_of(decide_snapshot(observe(asked(3), app=APP, verifying=read), NOW)).verification
+    assert done is not None
+    assert done.nonce == 3
 
 
 def test_a_nonce_that_is_set_back_to_zero_asks_for_nothing() -> None:
