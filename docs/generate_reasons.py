@@ -98,7 +98,7 @@ _WORDS = {
     "rollback snapshot": "the state with which the previous version ended; a rollback restores it",
     "runtime": "the part of Tidegate that runs in the application's driver",
     "S3A": "the connector with which Spark reads and writes the object store",
-    "stable": "of a version: each query with input has committed `spec.upgrade.stableBatches` batches without a failure",
+    "stable": "of a version: each query with input has committed `spec.upgrade.stableBatches` batches, and none failed",
     "termination message": "what a process leaves for the operator when it ends",
     "version": "the fields of the spec whose change restarts the application: image, program, settings, resources",
 }
