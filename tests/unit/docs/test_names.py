@@ -13,6 +13,7 @@ from docs.former_names import without_former_names
 from tidegate.app.metrics.lifecycle import RESUMED
 from tidegate.app.rules.launch.plaintext_secrets import PLAINTEXT_SECRETS
 from tidegate.app.rules.live.ignored_periods import PERIODS_IGNORED
+from tidegate.app.rules.schedule import SCHEDULE_WITHOUT_TIMES
 from tidegate_spark.contract.protocol import EXIT_CODES
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import plain_yaml
@@ -94,7 +95,7 @@ def known() -> set[str]:
         *SCHEMAS,
         *words_of_schemas(SCHEMAS),
         *(rule["alert"] for group in alerts["groups"] for rule in group["rules"]),
-        *(PLAINTEXT_SECRETS, PERIODS_IGNORED),
+        *(PLAINTEXT_SECRETS, PERIODS_IGNORED, SCHEDULE_WITHOUT_TIMES),
         *OF_OTHERS,
     }
 

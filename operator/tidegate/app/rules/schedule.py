@@ -21,12 +21,13 @@ from tidegate.api.stream_snapshot import (
     is_scheduled,
     scheduled_at,
 )
-from tidegate.api.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpec
+from tidegate.api.streaming_app import Condition, QueryStatus, ScheduleStatus, SnapshotsSpec
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.app.actions import Action, CreateSnapshot
 from tidegate.app.observation import Observation, own_snapshots
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_of
+from tidegate.app.rules.present_condition import present_condition
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest
@@ -36,6 +37,8 @@ from tidegate_spark.contract.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
+SCHEDULE_WITHOUT_TIMES = "SnapshotScheduleInvalid"
+"""Type of the condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class ScheduleDecision:
     status: ScheduleStatus | None = None
     actions: tuple[Action, ...] = ()
     wake_after: float | None = None
+    fault: str = ""
+    """Why the schedule has no times; empty if it has."""
 
 
 NOTHING = ScheduleDecision()
@@ -74,6 +79,11 @@ def evaluate_schedule(o: Observation, now: float) -> ScheduleDecision:
     if previous is None or previous <= _reached(status):
         return ScheduleDecision(status, wake_after=wake)
     return _at_a_time(o, spec, ScheduleDecision(status, wake_after=wake), previous, now)
+
+
+def schedule_condition(o: Observation, decision: ScheduleDecision, now: float) -> tuple[Condition, ...]:
+    """Return the condition of a schedule that has no times; none if it has, or is suspended."""
+    return present_condition(o, SCHEDULE_WITHOUT_TIMES, Reason.SCHEDULE_INVALID, decision.fault, now)
 
 
 def schedule_of(spec: SnapshotsSpec, uid: str) -> Schedule | Interval:
@@ -182,7 +192,8 @@ def _invalid(o: Observation, text: str, why: str) -> ScheduleDecision:
     events = PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}")
     known = o.app.status.snapshots
     is_reported = known is not None and known.message == message
-    return ScheduleDecision(ScheduleStatus(schedule=text, message=message), () if is_reported else (events,))
+    status = ScheduleStatus(schedule=text, message=message)
+    return ScheduleDecision(status, () if is_reported else (events,), fault=message)
 
 
 def _time(seconds: float | None) -> datetime.datetime | None:

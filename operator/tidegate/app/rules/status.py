@@ -34,7 +34,7 @@ from tidegate.app.rules.live.unused_offsets import offsets_condition
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found, starts_elsewhere
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
-from tidegate.app.rules.schedule import evaluate_schedule
+from tidegate.app.rules.schedule import evaluate_schedule, schedule_condition
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition.phase import with_progress, without_progress
 from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets, with_ignored_offsets
@@ -78,6 +78,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     is_new = bool(report and report.queries) or not queries
     unlisted = len(queries) - len(listed) if is_new else old.more_queries
     upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
+    schedule = evaluate_schedule(o, now)
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=(
@@ -86,6 +87,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
             *channel_condition(o, verdict, now),
             *instances_condition(o, now),
             *periods_condition(o, now),
+            *schedule_condition(o, schedule, now),
             *secrets_condition(o, now),
             *offsets_condition(o, now),
         ),
@@ -111,7 +113,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         last_snapshot=build_last_snapshot(o),
         last_stable=recorded(o.app.spec, old.last_stable),
         upgrade=with_recorded_versions(o.app.spec, upgrade),
-        snapshots=evaluate_schedule(o, now).status,
+        snapshots=schedule.status,
         control=control_status(o),
         autoscaling=autoscaling_status(o),
     )

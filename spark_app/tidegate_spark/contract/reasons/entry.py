@@ -38,6 +38,7 @@ class Place(str, Enum):
     INSTANCES_IGNORED = "condition InstancesIgnored"
     PLAINTEXT_SECRETS = "condition PlaintextSecrets"
     PERIODS_IGNORED = "condition ExcludedPeriodsIgnored"
+    SCHEDULE_INVALID = "condition SnapshotScheduleInvalid"
     OFFSETS_UNUSED = "condition StartingOffsetsUnused"
     CHANNEL = "condition ControlChannelConnected"
     SNAPSHOT = "conditions of a StreamSnapshot"

@@ -315,7 +315,7 @@ AREA = Area(
         Entry(
             Reason.SCHEDULE_INVALID,
             Fault.VERSION,
-            (Place.APP, Place.EVENT, Place.PERIODS_IGNORED),
+            (Place.APP, Place.EVENT, Place.PERIODS_IGNORED, Place.SCHEDULE_INVALID),
             (
                 "A schedule never fires, because none of its times exists; the message names the field, the cause, and "
                 "what to write."

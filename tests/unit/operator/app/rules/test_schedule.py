@@ -11,12 +11,12 @@ import pytest
 
 from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
-from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
+from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp, StreamingAppStatus
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
-from tidegate.app.actions import CreateSnapshot, SetExecutors
+from tidegate.app.actions import CreateSnapshot, SetExecutors, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.schedule import evaluate_schedule
+from tidegate.app.rules.schedule import SCHEDULE_WITHOUT_TIMES, evaluate_schedule
 from tidegate.cache.process_state import ProcessState, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import QueryReport
@@ -252,6 +252,36 @@ def test_a_schedule_that_says_nothing_is_told_once_and_harms_nothing() -> None:
     )
     known = app({"schedule": "5-3 * * * *"}, snapshots=check.status)
     assert evaluate_schedule(observe(known), NOW).actions == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"schedule": "0 8 * * *", "timeZone": "Europe/Berln"}, {"schedule": "5-3 * * * *"}, {"schedule": "0 8 31 2 *"}],
+    ids=["no such zone", "no schedule", "no such day"],
+)
+def test_a_schedule_without_times_is_a_condition_for_as_long_as_it_is_followed(wrong: dict[str, Any]) -> None:
+    def status(spec: dict[str, Any], before: StreamingAppStatus, now: float) -> StreamingAppStatus:
+        edited = msgspec.structs.replace(app(spec), status=before)
+        driver = running_driver(edited, ready=True)
+        plan = decide(observe(edited, driver=driver, agent=report_of(driver)), now)
+        return next((a.status for a in plan.actions if isinstance(a, WriteStatus)), before)
+
+    known = status(wrong, app(wrong).status, NOW)
+    condition = known.condition(SCHEDULE_WITHOUT_TIMES)
+    assert condition is not None
+    assert known.snapshots is not None
+    assert (condition.type, condition.status, condition.reason) == (
+        "SnapshotScheduleInvalid",
+        "True",
+        "ScheduleInvalid",
+    )
+    assert condition.message == known.snapshots.message
+    assert condition.message.endswith("No snapshots are taken until it is corrected.")
+    later = status(wrong, known, NOW + HOUR).condition(SCHEDULE_WITHOUT_TIMES)
+    assert later is not None
+    assert later.last_transition_time == condition.last_transition_time
+    assert status({**wrong, "suspend": True}, known, NOW + 60).condition(SCHEDULE_WITHOUT_TIMES) is None
+    assert status(HOURLY, known, NOW + 60).condition(SCHEDULE_WITHOUT_TIMES) is None
 
 
 def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
