@@ -59,12 +59,26 @@ class TextLines(logging.Formatter):
         return without_shapes(super().format(record))
 
 
+class OwnHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to the process's standard error, whatever the script makes of ``sys.stderr``."""
+
+    def __init__(self) -> None:
+        """Have a stream of its own, which leaves the file open when it ends."""
+        super().__init__(open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False))  # noqa: SIM115
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Do without the line: a driver that cannot write goes on."""
+
+
 class OwnLogger(logging.Logger):
     """A logger that a script's own configuration of logging does not reach.
 
     ``dictConfig`` and ``fileConfig`` disable all loggers that they do not name unless they are told not to, and
-    ``logging.disable`` those of the whole process.
+    ``logging.disable`` those of the whole process. Scripts that log by another library go through all loggers and take
+    their handlers and levels away, or have records made by a factory of their own, which may fail in our threads.
     """
+
+    own: OwnHandler
 
     @property
     def disabled(self) -> bool:
@@ -76,8 +90,30 @@ class OwnLogger(logging.Logger):
         """Stay as it is."""
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the library's name
-        """Go by the logger's own level alone."""
-        return level >= self.level
+        """Go by one level for good."""
+        return level >= logging.INFO
+
+    def makeRecord(  # noqa: N802, PLR0913, PLR0917 - the library's name and arguments
+        self,
+        name: str,
+        level: int,
+        fn: str,
+        lno: int,
+        msg: object,
+        args: Any,
+        exc_info: Any,
+        func: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        sinfo: str | None = None,
+    ) -> logging.LogRecord:
+        """Return the library's record, whatever makes those of other loggers."""
+        record = logging.LogRecord(name, level, fn, lno, msg, args, exc_info, func, sinfo)
+        vars(record).update(extra or {})
+        return record
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Have the own handler write it, past all filters."""
+        self.own.handle(record)
 
 
 def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
@@ -86,15 +122,13 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
     Args:
         variables: tell the format, and whose process this is.
     """
+    handler = OwnHandler()
+    is_json = variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON
+    handler.setFormatter(JsonLines(context_of(variables)) if is_json else TextLines())
     log = logging.getLogger("tidegate")
+    # It is in no list of handlers, where a script would find it.
+    vars(log)["own"] = handler
     log.__class__ = OwnLogger  # modules have it since their import
-    handler = logging.StreamHandler()
-    if variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON:
-        handler.setFormatter(JsonLines(context_of(variables)))
-    else:
-        handler.setFormatter(TextLines())
-    log.handlers[:] = [handler]
-    log.setLevel(logging.INFO)
     log.propagate = False
 
 

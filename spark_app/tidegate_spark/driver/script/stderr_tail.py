@@ -5,23 +5,12 @@ Spark's JVM writes to the same file descriptor, so the process's output as a who
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 
 KEPT_CHARACTERS = 2000
 SHOWN_LINES, SHOWN_CHARACTERS = 5, 600
 """What of it a message has: the usage of a command and what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class _Unheard:
-    """A stream of which nothing is kept."""
-
-    write: Callable[[str], int]
-    flush: Callable[[], None]
 
 
 class StderrTail:
@@ -41,11 +30,8 @@ class StderrTail:
                 self._text = (self._text + text)[-KEPT_CHARACTERS:]
             return write(text)
 
-        for handler in logging.getLogger("tidegate").handlers:
-            if isinstance(handler, logging.StreamHandler) and handler.stream is stream:
-                # What the runtime logs in the script's thread is none of the script's words.
-                handler.setStream(_Unheard(write, stream.flush))
-        stream.write = write_and_keep  # type: ignore[method-assign] # print, argparse and logging all come here
+        # What print, argparse and the script's logging write comes here; the runtime's log has a stream of its own.
+        stream.write = write_and_keep  # type: ignore[method-assign]
 
     def last(self) -> str:
         """Return the last lines, without empty ones."""

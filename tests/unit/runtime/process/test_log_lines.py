@@ -54,13 +54,17 @@ def test_lines_for_machines_tell_whose_they_are_what_is_done_and_why(capfd: pyte
         "logging.config.fileConfig(io.StringIO(INI))",
         "logging.disable(logging.CRITICAL)",
         "logging.basicConfig(level='ERROR', force=True)",
+        "logging.setLogRecordFactory(lambda *a, **k: 1 / 0)",
+        "sys.stderr.close()",
+        "log.handlers.clear(); log.setLevel('CRITICAL'); log.propagate = True",
+        "log.addFilter(lambda record: 1 / 0); [h.setLevel('CRITICAL') for h in log.handlers]",
     ],
-    ids=["dictConfig", "fileConfig", "disable", "basicConfig"],
+    ids=["dictConfig", "fileConfig", "disable", "basicConfig", "factory", "closed", "emptied", "filtered"],
 )
 def test_a_script_that_configures_logging_does_not_silence_them(configured: str) -> None:
     """Its own process, for what it configures is the process's."""
     program = f"""
-import io, logging.config
+import io, logging.config, sys
 INI = {INI!r}
 from tidegate_spark.process.log_lines import log_to_stderr
 
