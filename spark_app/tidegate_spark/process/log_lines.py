@@ -80,17 +80,8 @@ class OwnLogger(logging.Logger):
 
     own: OwnHandler
 
-    @property
-    def disabled(self) -> bool:
-        """False."""
-        return False
-
-    @disabled.setter
-    def disabled(self, _: bool) -> None:
-        """Stay as it is."""
-
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the library's name
-        """Go by one level for good."""
+        """Go by one level for good, also if somebody disabled it."""
         return level >= logging.INFO
 
     def makeRecord(  # noqa: N802, PLR0913, PLR0917 - the library's name and arguments
@@ -112,7 +103,7 @@ class OwnLogger(logging.Logger):
         return record
 
     def handle(self, record: logging.LogRecord) -> None:
-        """Have the own handler write it, past all filters."""
+        """Have the own handler write it, and no other one, past all filters."""
         self.own.handle(record)
 
 
@@ -129,7 +120,6 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
     # It is in no list of handlers, where a script would find it.
     vars(log)["own"] = handler
     log.__class__ = OwnLogger  # modules have it since their import
-    log.propagate = False
 
 
 def context_of(variables: Mapping[str, str]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.engine.rules.conditions import build_conditions, time_in_status, transition_time
 from tidegate.engine.rules.pauses import time_left
+from tidegate.pods.records.names import number_of_verify_pod
 from tidegate.snapshots.builders.snapshot_pod import storage_of, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
@@ -122,8 +123,9 @@ def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) 
     said = verdict.verification
     if said is None or said.ended is None:
         return o.snapshot.status.verification
+    number = number_of_verify_pod(o.verifying.name) if o.verifying is not None else None
     return SnapshotVerification(
-        nonce=o.snapshot.spec.verify_nonce if said.nonce is None else said.nonce,
+        nonce=o.snapshot.spec.verify_nonce if number is None else number,
         completion_time=time_in_status(now),
         files=said.ended.files,
         bytes=said.ended.bytes,

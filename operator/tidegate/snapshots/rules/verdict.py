@@ -32,8 +32,6 @@ class Verification:
     reason: AnyReason
     message: str
     ended: SnapshotReport | None = None
-    nonce: int | None = None
-    """The number for which it was read back; None is the one that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

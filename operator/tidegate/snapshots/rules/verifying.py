@@ -60,7 +60,7 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
 
 
 def _is_known(o: SnapshotObservation, pod: PodRecord) -> bool:
-    """Return whether the status has what came of the pod's number, and another number asks."""
+    """Return whether the status has what came of the pod's number."""
     done, number = o.snapshot.status.verification, number_of_verify_pod(pod.name)
     return done is not None and number == done.nonce
 
@@ -91,17 +91,13 @@ def _end(
     message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
     # A fault of ours says nothing of the snapshot.
     status = "True" if whole else "False" if report.reason in _USELESS else "Unknown"
-    verification = Verification(status, reason, message, report, _number_of(o.verifying))
+    verification = Verification(status, reason, message, report)
     events = PublishEvent(
         Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason
     )
     done: tuple[SnapshotAction, ...] = (events, CountVerification(_RESULTS[status]), *remove)
     judged = _as_found(o, kept, verification)
     return dataclasses.replace(judged, after=(*judged.after, *done), verification=verification)
-
-
-def _number_of(pod: PodRecord | None) -> int | None:
-    return number_of_verify_pod(pod.name) if pod is not None else None
 
 
 def _as_found(o: SnapshotObservation, kept: SnapshotVerdict, found: Verification) -> SnapshotVerdict:

@@ -329,24 +329,26 @@ async def test_one_that_is_complete_has_the_others_looked_at() -> None:
     assert world.index.of(SnapshotIndex).beside(world.beside[0]) == [("shop", "earlier")]
 
 
+def read_back(number: int, pod_name: str) -> World:
+    """Return a complete snapshot that this number asks to be read back, and a pod that has read one."""
+    complete = ready_snapshot()
+    world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=number)))
+    ended = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
+    world.index.put_app(APP)
+    world.index.put_pod(dataclasses.replace(ended, name=pod_name, spec_hash=pod(APP).spec_hash))
+    return world
+
+
 async def test_one_that_was_read_back_has_the_others_looked_at() -> None:
     """Until then, the newest that is known to be whole was kept."""
-    complete = ready_snapshot()
-    world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=1)))
-    read_back = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
-    world.index.put_app(APP)
-    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-verify-1", spec_hash=pod(APP).spec_hash))
+    world = read_back(number=1, pod_name=f"{ID}-verify-1")
     await world.check()
-    assert [found.metadata.name for found in world.beside] == [complete.metadata.name]
+    assert [found.metadata.name for found in world.beside] == [ready_snapshot().metadata.name]
 
 
 @pytest.mark.parametrize(("name", "number"), [("verify", 2), ("verify-1", 1)], ids=["of before 0.2", "numbered"])
 async def test_a_pod_that_reads_it_back_is_found_whatever_number_asked_for_it(name: str, number: int) -> None:
-    complete = ready_snapshot()
-    world = World(msgspec.structs.replace(complete, spec=msgspec.structs.replace(complete.spec, verify_nonce=2)))
-    read_back = pod_that_said(SnapshotReport(ID, SnapshotState.VERIFIED))
-    world.index.put_app(APP)
-    world.index.put_pod(dataclasses.replace(read_back, name=f"{ID}-{name}", spec_hash=pod(APP).spec_hash))
+    world = read_back(number=2, pod_name=f"{ID}-{name}")
     await world.check()
     verification = world.stored().status.verification
     assert verification is not None

@@ -20,9 +20,9 @@ log = logging.getLogger("tidegate")
 
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
-    before = (log.handlers[:], log.level, log.propagate, log.__class__)
+    before = log.__class__
     yield
-    log.handlers[:], log.level, log.propagate, log.__class__ = before
+    log.__class__ = before
 
 
 def test_lines_for_people_are_text(capfd: pytest.CaptureFixture[str]) -> None:

@@ -73,12 +73,12 @@ def test_not_in_a_reply_to_whoever_sent_a_message() -> None:
 @pytest.mark.parametrize("form", ["", "json"])
 def test_not_by_its_shape_in_a_line_of_the_runtime(form: str, capfd: pytest.CaptureFixture[str]) -> None:
     log = logging.getLogger("tidegate")
-    before = (log.handlers[:], log.level, log.propagate)
+    before = log.__class__
     try:
         log_to_stderr({LOG_FORMAT_VARIABLE: form})
         log.warning("%s", WORDS)
     finally:
-        log.handlers[:], log.level, log.propagate = before
+        log.__class__ = before
     said = capfd.readouterr().err
     assert PASSWORD not in said
     assert "amqp://orders:[redacted]@rabbit/v" in said

@@ -30,8 +30,7 @@ IDLE = 60.0
 
 def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the version under test stable, also after it had failed."""
-    since = upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
-    if not is_stable(o, record.missing_queries(o, upgrade, now), since):
+    if not is_stable(o, record.missing_queries(o, upgrade, now), _phase_began(upgrade)):
         return None
     runs = o.driver is not None and o.driver.running
     without_input = tuple(query.name for query in _short_of_batches(o)) if runs else ()
@@ -283,8 +282,13 @@ def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     """Return in how many seconds a version under test counts as idle, None if it has work or does not run."""
     if not waits_for_input(o, upgrade, now):
         return None
-    since = upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
-    return time_left(max(since, *(query.last_commit_time for query in active_queries(o)), 0.0), IDLE, now)
+    return time_left(
+        max(_phase_began(upgrade), *(query.last_commit_time for query in active_queries(o)), 0.0), IDLE, now
+    )
+
+
+def _phase_began(upgrade: UpgradeStatus) -> float:
+    return upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
 
 
 def is_unheard(o: Observation) -> bool:
