@@ -11,6 +11,7 @@ from tidegate.autoscaling.algorithm.evaluate import usable_share
 from tidegate.autoscaling.algorithm.large_batches import usable_rate
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.settings import Mode
+from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -71,7 +72,7 @@ class AutoscalerMetrics:
         )
         self._shown: dict[App, tuple[str, str]] = {}
         self._measured: set[App] = set()
-        self._directions: dict[App, set[str]] = {}
+        self._series = AppSeries()
 
     def show(self, app: App, advice: Advice, *, ignores_instances: bool = False) -> None:
         """Show an advice, and count it if it was acted upon.
@@ -101,8 +102,7 @@ class AutoscalerMetrics:
             self._most.labels(*app).set(evaluation.bounds.high if evaluation.bounds is not None else 0)
         if evaluation.due and advice.mode is Mode.ACTIVE:
             direction = "up" if evaluation.recommended > evaluation.current else "down"
-            self._directions.setdefault(app, set()).add(direction)
-            self._scaled.labels(*app, direction).inc()
+            self._series.of(self._scaled, app, direction).inc()
 
     def forget(self, app: App) -> None:
         """Remove every series of an application."""
@@ -112,8 +112,7 @@ class AutoscalerMetrics:
         self._recommended.remove(*app)
         self._ignored.remove(*app)
         self._hide_measured(app)
-        for direction in self._directions.pop(app, ()):
-            self._scaled.remove(*app, direction)
+        self._series.remove(app)
 
     def _hide_measured(self, app: App) -> None:
         if app not in self._measured:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.control_message import ControlMessage, MessagePhase
 from tidegate.engine.app_names import AppNames
+from tidegate.engine.app_series import AppSeries
 from tidegate_spark.contract.reasons.entry import Place
 from tidegate_spark.contract.reasons.registry import reasons_at
 from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_FAILURES
@@ -66,14 +67,13 @@ class ControlMetrics:
             registry=registry,
         )
         self._shown: dict[Key, Count[str]] = {}
-        self._plain: dict[Key, set[Counter | Histogram]] = {}
-        self._failures: dict[Key, set[str]] = {}
+        self._series = AppSeries()
         self._names = AppNames()
 
     def show(self, app: Key, phases: Mapping[str, int]) -> None:
         """Show how many messages to an application are in each phase; with none, all that was counted of them goes."""
         if not self._names.admits(app):
-            self._remove_counts(app)
+            self._series.remove(app)
             return
         now = Count(phases)
         before = self._shown.get(app, Count())
@@ -99,34 +99,23 @@ class ControlMetrics:
         if not self._names.admits(app):
             return
         if new.published_time is not None and old.published_time is None:
-            self._note(app, self._published, self._publish_seconds)
-            self._published.labels(*app).inc()
-            self._publish_seconds.labels(*app).observe(max(0.0, new.published_time.timestamp() - after.created))
+            self._series.of(self._published, app).inc()
+            self._series.of(self._publish_seconds, app).observe(
+                max(0.0, new.published_time.timestamp() - after.created)
+            )
         if new.phase is old.phase:
             return
         if new.phase is MessagePhase.APPLIED and new.completion_time is not None:
-            self._note(app, self._applied, self._apply_seconds)
-            self._applied.labels(*app).inc()
-            self._apply_seconds.labels(*app).observe(max(0.0, new.completion_time.timestamp() - after.created))
+            self._series.of(self._applied, app).inc()
+            self._series.of(self._apply_seconds, app).observe(max(0.0, new.completion_time.timestamp() - after.created))
         elif new.phase is MessagePhase.EXPIRED:
-            self._note(app, self._expired)
-            self._expired.labels(*app).inc()
+            self._series.of(self._expired, app).inc()
         elif new.phase is MessagePhase.FAILED:
             ready = new.condition("Ready")
             reason = ready.reason if ready is not None and ready.reason in _REASONS else OTHER
-            self._failures.setdefault(app, set()).add(reason)
-            self._failed.labels(*app, reason).inc()
-
-    def _note(self, app: Key, *metrics: Counter | Histogram) -> None:
-        self._plain.setdefault(app, set()).update(metrics)
+            self._series.of(self._failed, app, reason).inc()
 
     def _forget(self, app: Key) -> None:
         del self._shown[app]
         self._names.take(app)
-        self._remove_counts(app)
-
-    def _remove_counts(self, app: Key) -> None:
-        for metric in self._plain.pop(app, ()):
-            metric.remove(*app)
-        for reason in self._failures.pop(app, ()):
-            self._failed.remove(*app, reason)
+        self._series.remove(app)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.engine.app_names import AppNames
+from tidegate.engine.app_series import AppSeries
 from tidegate.snapshots.rules.status import size_of
 
 Key = tuple[str, str]
@@ -69,14 +70,10 @@ class SnapshotMetrics:
             registry=registry,
         )
         self._register_pods(registry)
-        self._export_results: dict[Key, set[str]] = {}
-        self._verify_results: dict[Key, set[str]] = {}
-        self._with_expired: set[Key] = set()
-        self._with_pods: set[Key] = set()
+        self._series = AppSeries()
         self._shown: dict[Key, _Group] = {}
         self._names = AppNames()
         self._sizes: Count[_Group] = Count()
-        self._reasons: dict[Key, set[str]] = {}
 
     def _register_pods(self, registry: CollectorRegistry) -> None:
         # A driver's agent counts its own snapshots: none is in both.
@@ -124,31 +121,25 @@ class SnapshotMetrics:
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
             ready = after.status.condition("Ready")
             reason = ready.reason if ready is not None else ""
-            self._reasons.setdefault(after.app_key, set()).add(reason)
-            self._failed.labels(*after.app_key, reason).inc()
+            self._series.of(self._failed, after.app_key, reason).inc()
 
     def count_expired(self, app: Key) -> None:
         """Count a snapshot that the retention of an application removed."""
-        self._with_expired.add(app)
-        self._expired.labels(*app).inc()
+        self._series.of(self._expired, app).inc()
 
     def count_verified(self, app: Key, result: str) -> None:
         """Count a snapshot that was read back; whether it is whole is unknown if that could not be done."""
-        self._verify_results.setdefault(app, set()).add(result)
-        self._verified.labels(*app, result).inc()
+        self._series.of(self._verified, app, result).inc()
 
     def count_exported(self, app: Key, complete: bool) -> None:
         """Count an export that has ended."""
-        result = "complete" if complete else "failed"
-        self._export_results.setdefault(app, set()).add(result)
-        self._exported.labels(*app, result).inc()
+        self._series.of(self._exported, app, "complete" if complete else "failed").inc()
 
     def count_taken_by_pod(self, app: Key, seconds: float, *, copied: int, shared: int) -> None:
         """Count a snapshot that a pod took, with its time and the bytes that were copied, and that were not."""
-        self._with_pods.add(app)
-        self._pod_seconds.labels(*app).observe(seconds)
-        self._pod_copied.labels(*app).inc(max(0, copied))
-        self._pod_shared.labels(*app).inc(max(0, shared))
+        self._series.of(self._pod_seconds, app).observe(seconds)
+        self._series.of(self._pod_copied, app).inc(max(0, copied))
+        self._series.of(self._pod_shared, app).inc(max(0, shared))
 
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
@@ -156,21 +147,8 @@ class SnapshotMetrics:
         was_last = self._leave(key)
         if group is not None:
             self._forget_ready(group[:2], key)
-        if group is None or not was_last:
-            return
-        for reason in self._reasons.pop(group[:2], ()):
-            self._failed.remove(*group[:2], reason)
-        for result in self._verify_results.pop(group[:2], ()):
-            self._verified.remove(*group[:2], result)
-        for result in self._export_results.pop(group[:2], ()):
-            self._exported.remove(*group[:2], result)
-        if group[:2] in self._with_expired:
-            self._with_expired.remove(group[:2])
-            self._expired.remove(*group[:2])
-        if group[:2] in self._with_pods:
-            self._with_pods.remove(group[:2])
-            for metric in (self._pod_seconds, self._pod_copied, self._pod_shared):
-                metric.remove(*group[:2])
+            if was_last:
+                self._series.remove(group[:2])
 
     def _forget_ready(self, app: Key, key: Key) -> None:
         if self._ready.get(app, {}).pop(key, None) is not None:

@@ -10,6 +10,7 @@ from tidegate.app.metrics.lifecycle import Restart
 from tidegate.app.metrics.rehearsals import RehearsalMetrics
 from tidegate.app.metrics.repartitions import RepartitionMetrics
 from tidegate.app.metrics.upgrades import UpgradeMetrics
+from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -46,9 +47,8 @@ class AppMetrics:
             _APP,
             registry=registry,
         )
-        self._with_refused: set[App] = set()
         self._shown: dict[App, tuple[str, str, str]] = {}
-        self._restart_reasons: dict[App, set[str]] = {}
+        self._series = AppSeries()
 
     def show_app(self, app: App, *, phase: str, health: str, reason: str, epoch: int) -> None:
         """Show an application's phase, health and epoch; only what is true now has a series.
@@ -82,13 +82,11 @@ class AppMetrics:
     def count_restarts(self, app: App, restarts: Iterable[Restart]) -> None:
         """Count what :func:`tidegate.app.metrics.lifecycle.restarts_between` found."""
         for restart in restarts:
-            self._restart_reasons.setdefault(app, set()).add(restart.reason)
-            self._restarts.labels(*app, restart.reason).inc(restart.times)
+            self._series.of(self._restarts, app, restart.reason).inc(restart.times)
 
     def count_refused_snapshot(self, app: App) -> None:
         """Count an attempt to create a StreamSnapshot that the API server refused."""
-        self._with_refused.add(app)
-        self._refused.labels(*app).inc()
+        self._series.of(self._refused, app).inc()
 
     def forget_app(self, namespace: str, app: str) -> None:
         """Remove every series of an application that is gone."""
@@ -101,11 +99,7 @@ class AppMetrics:
             self._hide(key, shown)
             if shown[0]:
                 self._epoch.remove(*key)
-        for reason in self._restart_reasons.pop(key, ()):
-            self._restarts.remove(*key, reason)
-        if key in self._with_refused:
-            self._with_refused.remove(key)
-            self._refused.remove(*key)
+        self._series.remove(key)
 
     def _hide(self, app: App, shown: tuple[str, str, str]) -> None:
         phase, health, reason = shown

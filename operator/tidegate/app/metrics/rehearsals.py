@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from tidegate.api.status.status import StreamingAppStatus
 from tidegate.app.metrics.durations import seconds_between
+from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -30,7 +31,7 @@ class RehearsalMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._outcomes: dict[App, set[str]] = {}
+        self._series = AppSeries()
 
     def show(self, app: App, before: StreamingAppStatus, after: StreamingAppStatus) -> None:
         """Count a rehearsal that has just ended.
@@ -44,12 +45,10 @@ class RehearsalMetrics:
         old = before.upgrade.rehearsal if before.upgrade is not None else None
         if new is None or not new.result or new == old:
             return
-        self._outcomes.setdefault(app, set()).add(new.result)
-        self._ended.labels(*app, new.result).inc()
+        self._series.of(self._ended, app, new.result).inc()
         if new.start_time is not None and new.completion_time is not None:
             self._seconds.labels(new.result).observe(seconds_between(new.start_time, new.completion_time))
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""
-        for outcome in self._outcomes.pop(app, ()):
-            self._ended.remove(*app, outcome)
+        self._series.remove(app)

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from tidegate.api.status.repartition_status import RepartitionStatus
 from tidegate.api.status.status import StreamingAppStatus, UpgradePhase
 from tidegate.app.metrics.durations import seconds_between
+from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -39,8 +40,7 @@ class RepartitionMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._outcomes: dict[App, set[str]] = {}
-        self._tried: set[App] = set()
+        self._series = AppSeries()
 
     def show(self, app: App, before: StreamingAppStatus, after: StreamingAppStatus) -> None:
         """Count attempts that have just begun, and a repartition that has just ended.
@@ -54,23 +54,17 @@ class RepartitionMetrics:
         if new is None:
             return
         if new.epoch and (old is None or old.epoch != new.epoch):
-            self._tried.add(app)
-            self._attempts.labels(*app).inc()
+            self._series.of(self._attempts, app).inc()
         outcome = _outcome(after)
         if not outcome or (outcome, _number(after)) == (_outcome(before), _number(before)):
             return
-        self._outcomes.setdefault(app, set()).add(outcome)
-        self._ended.labels(*app, outcome).inc()
+        self._series.of(self._ended, app, outcome).inc()
         if new.start_time is not None and new.completion_time is not None:
             self._seconds.labels(outcome).observe(seconds_between(new.start_time, new.completion_time))
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""
-        for outcome in self._outcomes.pop(app, ()):
-            self._ended.remove(*app, outcome)
-        if app in self._tried:
-            self._tried.discard(app)
-            self._attempts.remove(*app)
+        self._series.remove(app)
 
 
 def _of(status: StreamingAppStatus) -> RepartitionStatus | None:

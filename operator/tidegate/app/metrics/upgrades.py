@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.status.status import StreamingAppStatus, UpgradePhase, UpgradeStatus
 from tidegate.app.metrics.durations import seconds_between
+from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -53,7 +54,7 @@ class UpgradeMetrics:
             registry=registry,
         )
         self._shown: dict[App, str] = {}
-        self._outcomes: dict[App, set[str]] = {}
+        self._series = AppSeries()
         self._over: dict[App, int] = {}
         """The last upgrade that is known to have ended, by its number: what follows is not how long it took."""
 
@@ -76,8 +77,7 @@ class UpgradeMetrics:
         over = self._is_over(app, old, new)
         if new.phase not in ENDS or (old is not None and (old.number, old.phase) == (new.number, new.phase)):
             return
-        self._outcomes.setdefault(app, set()).add(new.phase.value)
-        self._ended.labels(*app, new.phase.value).inc()
+        self._series.of(self._ended, app, new.phase.value).inc()
         if new.phase_start_time is None:
             return
         if new.start_time is not None and not over:
@@ -89,8 +89,7 @@ class UpgradeMetrics:
         """Remove every series of an application that is gone."""
         self._hide(app)
         self._over.pop(app, None)
-        for outcome in self._outcomes.pop(app, ()):
-            self._ended.remove(*app, outcome)
+        self._series.remove(app)
 
     def _is_over(self, app: App, old: UpgradeStatus | None, new: UpgradeStatus) -> bool:
         """Return whether the upgrade had an end before, as one that is taken back by hand later; note that it has."""
