@@ -25,7 +25,6 @@ LONG_FUNCTIONS = {
     "operator/tidegate/pods/builders/driver_config.py::build_driver_config": "one line a field",
     "operator/tidegate/pods/records/read_pods.py::build_record": "one line a field",
     "operator/tidegate/snapshots/metrics.py::SnapshotMetrics.__init__": "one statement a metric",
-    "operator/tidegate/wiring/assembly.py::build_operator": "every part of the operator is made and connected here",
     "operator/tidegate/wiring/metrics.py::OperatorMetrics._make_process_metrics": "one statement a metric",
 }
 
