@@ -14,11 +14,11 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built, why_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
-from tidegate.app.rules.upgrade.effective_spec import with_version
+from tidegate.app.rules.upgrade.effective_spec import why_edit_waits, with_version
 from tidegate.app.rules.upgrade.gate import why_not_rolled_back
 from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, was_refused
 from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending
-from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable, why_not_repartitioned
+from tidegate.app.rules.upgrade.repartition.dry_run import why_not_repartitioned
 from tidegate.app.rules.upgrade.repartition.phase import not_repartitioned
 from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.app.rules.upgrade.starting_offsets import offsets_asked
@@ -81,7 +81,7 @@ def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 
 def invalid_edit_condition(asked: Observation, verdict: Verdict, upgrade: UpgradeStatus | None) -> Verdict:
-    """Return a verdict about the version under test as one about a later edit from which no pod can be built.
+    """Return a verdict about the version under test as one about a later edit that has to wait.
 
     Args:
         asked: everything that is known, with the edit as the spec.
@@ -91,11 +91,13 @@ def invalid_edit_condition(asked: Observation, verdict: Verdict, upgrade: Upgrad
     then = ""  # that version is not under test any more, and the verdict says what follows
     if upgrade is not None and upgrade.phase in UNDER_TEST:
         then = messages.FAILED_STAYS if upgrade.phase is UpgradePhase.FAILED else messages.UPGRADE_CONTINUES
-    message = messages.beside(sentence(why_not_launchable(asked)), then, verdict.message)
+    waits = why_edit_waits(asked)
+    assert waits is not None
+    message = messages.beside(waits[1], then, verdict.message)
     starts = asked.driver is None and verdict.health is Health.RECONCILING
     if starts or verdict.health is Health.STALLED or verdict.phase is Phase.SUSPENDED:
         return dataclasses.replace(verdict, message=message)
-    return dataclasses.replace(verdict, health=Health.STALLED, reason=reason_not_built(asked), message=message)
+    return dataclasses.replace(verdict, health=Health.STALLED, reason=waits[0], message=message)
 
 
 def can_go_on(o: Observation, stable: StableSpec | None) -> bool:

@@ -21,7 +21,12 @@ from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.copying import is_copied_first, why_not_copied
-from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
+from tidegate.app.rules.upgrade.effective_spec import (
+    ABANDON_ANNOTATION,
+    is_confirmed,
+    why_unconfirmed,
+    with_effective_spec,
+)
 from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
 from tidegate.app.rules.upgrade.invalid_spec import can_go_on
 from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_was_launched_last
@@ -33,8 +38,6 @@ from tidegate.app.rules.upgrade.starting_offsets import offsets_asked, offsets_b
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 
-ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
-"""On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
 _MOST_EARLIER = 8
 """Each is one more rollback of which nothing ran before the next edit; the status does not grow with them for ever."""
 
@@ -107,7 +110,7 @@ def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: 
     message = messages.replaced_elsewhere(lineage) if known.starting_offsets and known.epoch else messages.REPLACED
     # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
     other = mode is not UpgradeMode.STATELESS or known.lineage == lineage_of(o)
-    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
+    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, record.next_lineage(o)
         known, message = replace(known, starting_offsets=""), messages.REPLACED
     return change(
@@ -382,15 +385,9 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 def _refusal(o: Observation) -> tuple[Reason, str] | None:
     """Return reason and message if the upgrade cannot be begun."""
-    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
-        name, namespace = o.app.metadata.name, o.app.metadata.namespace
-        message = messages.abandon_unconfirmed(name, namespace, lineage_of(o), ABANDON_ANNOTATION)
-        return Reason.ABANDON_STATE_UNCONFIRMED, message
+    if (unconfirmed := why_unconfirmed(o)) is not None:
+        return unconfirmed
     if unreadable := why_unreadable(o):
         return Reason.INVALID_SPEC, messages.refused_at_once(unreadable)
     why_not = why_not_launchable(o)
     return (reason_not_built(o), messages.refused_at_once(why_not)) if why_not else None
-
-
-def _is_confirmed(o: Observation) -> bool:
-    return o.app.metadata.annotations.get(ABANDON_ANNOTATION) == str(lineage_of(o))

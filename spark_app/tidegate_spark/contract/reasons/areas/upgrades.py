@@ -179,7 +179,7 @@ AREA = Area(
         Entry(
             Reason.ABANDON_STATE_UNCONFIRMED,
             Fault.VERSION,
-            (Place.UPGRADE,),
+            (Place.APP, Place.UPGRADE),
             "spec.upgrade.mode Stateless would give up the state, and nobody has confirmed that.",
             remedy=(
                 'To keep the state, set spec.upgrade.mode to Snapshot. To give it up, run "kubectl annotate '

@@ -22,7 +22,7 @@ from tidegate.api.streaming_app import (
 from tidegate.app.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.upgrade.start_upgrade import ABANDON_ANNOTATION
+from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

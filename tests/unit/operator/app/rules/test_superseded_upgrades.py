@@ -11,11 +11,12 @@ from tidegate.api.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason
-from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
+from tidegate_testing.observations import NOW, app_with, driver_of, ended_with, launched, observe
 from tidegate_testing.plans import acts, status_of
 from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, edited, events, launch_of, record, runs, under_test
 
@@ -82,7 +83,6 @@ WORK_STAYS: dict[str, tuple[UpgradePhase, dict[str, Any], dict[str, Any]]] = {
     "no state was kept": (UpgradePhase.GATE, {"rollback_snapshot": None}, {}),
     "nobody wants a rollback": (UpgradePhase.GATE, {}, {"upgrade.rollbackPolicy": "Never"}),
     "it started without the state": (UpgradePhase.GATE, {"mode": UpgradeMode.STATELESS}, {}),
-    "the newer one is to start without state": (UpgradePhase.GATE, {}, {"upgrade.mode": "Stateless"}),
 }
 
 
@@ -96,6 +96,86 @@ def test_what_it_did_later_or_where_nothing_can_be_gone_back_to_the_newer_one_co
     assert (upgrade.epoch, upgrade.lineage) == (2, 1)
     assert upgrade.to_spec_hash == spec_hash(app_with({IMAGE: C, **change}))
     assert upgrade.rollback_snapshot == (new.status.upgrade.rollback_snapshot if new.status.upgrade else None)
+    assert acts(plan, do.DeleteDriver)
+
+
+WITHOUT_STATE: dict[str, Any] = {IMAGE: C, "upgrade.mode": "Stateless"}
+CONFIRMED = {"annotations": {ABANDON_ANNOTATION: "1"}}
+
+
+def test_a_newer_one_that_is_to_start_without_state_replaces_it_once_that_is_confirmed() -> None:
+    new = under_test()
+    plan = decide(observe(edited(new, WITHOUT_STATE, **CONFIRMED), **runs(new, 2)), NOW)
+    upgrade = record(plan)
+    assert (upgrade.phase, upgrade.reason, upgrade.number) == (UpgradePhase.STOPPING, "Superseded", 1)
+    assert (upgrade.mode, upgrade.epoch, upgrade.lineage) == (UpgradeMode.STATELESS, 2, 2)
+    assert upgrade.to_spec_hash == spec_hash(app_with(WITHOUT_STATE))
+    assert acts(plan, do.DeleteDriver)
+
+
+@pytest.mark.parametrize("confirmed", [None, "7"])
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
+def test_until_then_it_changes_nothing_and_the_condition_names_what_is_to_be_confirmed(
+    phase: UpgradePhase, confirmed: str | None
+) -> None:
+    new = under_test(phase, epoch=2)
+    metadata = {"annotations": {ABANDON_ANNOTATION: confirmed}} if confirmed else {}
+    plan = decide(observe(edited(new, WITHOUT_STATE, **metadata), **runs(new, 2, lag_rows=7)), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    upgrade, stalled = record(plan), status_of(plan).condition("Stalled")
+    assert (upgrade.to_spec_hash, upgrade.mode) == (spec_hash(new), UpgradeMode.SNAPSHOT)
+    assert upgrade.phase is (UpgradePhase.FAILED if phase is UpgradePhase.FAILED else UpgradePhase.GATE)
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "AbandonStateUnconfirmed")
+    assert f"{ABANDON_ANNOTATION}=1" in stalled.message
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE])
+def test_the_version_under_test_is_launched_beside_an_edit_that_nobody_has_confirmed(phase: UpgradePhase) -> None:
+    new = under_test(phase)
+    plan = decide(observe(edited(new, WITHOUT_STATE)), NOW)
+    config = launch_of(plan)
+    assert (config.executor.image, config.lineage, record(plan).phase) == (B, 1, UpgradePhase.GATE)
+
+
+def test_the_version_under_test_keeps_its_offsets_beside_an_edit_that_nobody_has_confirmed() -> None:
+    offsets = '{"orders": {"0": 7}}'
+    asked = {"upgrade.startingOffsets": {"lineage": 1, "offsets": offsets}}
+    new = under_test(UpgradePhase.STOPPING, asked, epoch=0, lineage=2, starting_offsets=offsets)
+    plan = decide(observe(edited(new, {**WITHOUT_STATE, **asked})), NOW)
+    assert (launch_of(plan).executor.image, launch_of(plan).lineage) == (B, 2)
+    assert record(plan).starting_offsets == offsets
+
+
+def test_once_it_is_stable_such_an_edit_is_refused_and_nothing_is_stopped() -> None:
+    new = under_test()
+    passed = decide(observe(edited(new, WITHOUT_STATE), **runs(new, 9)), NOW)
+    assert record(passed).phase is UpgradePhase.COMPLETED
+    assert passed.wake_after == 0.0
+    refused = decide(observe(edited(after(new, passed), WITHOUT_STATE), **runs(new, 9)), NOW)
+    assert (record(refused).phase, record(refused).reason) == (UpgradePhase.REFUSED, "AbandonStateUnconfirmed")
+    assert not acts(refused, do.DeleteDriver)
+
+
+def test_if_it_fails_it_is_rolled_back_and_such_an_edit_is_refused() -> None:
+    new = under_test()
+    app = edited(new, WITHOUT_STATE)
+    failed = driver_of(new, phase="Failed", running=False, ended=ended_with(Reason.APPLICATION_FAILED, 1))
+    app = after(app, decide(observe(app, driver=failed), NOW))
+    assert app.status.upgrade is not None
+    assert (app.status.upgrade.phase, app.status.upgrade.to_spec_hash) == (UpgradePhase.ROLLING_BACK, spec_hash(new))
+    back = decide(observe(app), NOW)
+    assert launch_of(back).executor.image == A
+    refused = decide(observe(after(app, back), **runs(launched(app_with({IMAGE: A}), 3), 2)), NOW)
+    assert (record(refused).phase, record(refused).reason) == (UpgradePhase.REFUSED, "AbandonStateUnconfirmed")
+    assert not acts(refused, do.DeleteDriver)
+
+
+def test_what_follows_on_a_version_without_state_needs_no_other_confirmation() -> None:
+    new = under_test(change={"upgrade.mode": "Stateless"}, mode=UpgradeMode.STATELESS, lineage=2)
+    new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, lineage=2))
+    plan = decide(observe(edited(new, WITHOUT_STATE, **CONFIRMED), **runs(new, 2)), NOW)
+    assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.STOPPING, 2)
     assert acts(plan, do.DeleteDriver)
 
 
