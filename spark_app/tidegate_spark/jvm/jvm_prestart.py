@@ -26,6 +26,7 @@ from pathlib import Path
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.jvm import last_script
 from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.jvm.jvm_process import JvmProcess
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.storage import s3_client
@@ -114,8 +115,8 @@ class HeadStart:
         self._door = self._folder / "door"
         try:
             # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
-            self._process = subprocess.Popen(  # noqa: S603 - the command of a JVM of Spark
-                ["spark-submit", *arguments],  # noqa: S607 - a name for lists of processes
+            self._process = JvmProcess(
+                ["spark-submit", *arguments],
                 executable=str(script),
                 stdin=subprocess.PIPE,
                 env={**variables, DOOR_VARIABLE: str(self._door)},
@@ -148,7 +149,7 @@ class HeadStart:
         self.end(worked=False)
         return None
 
-    def hand_over(self) -> subprocess.Popen[bytes]:
+    def hand_over(self) -> JvmProcess:
         """Return the process; it is the caller's from now on, and its command is kept for the next one."""
         with self._lock:
             self._over = True

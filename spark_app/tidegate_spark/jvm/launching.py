@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf
+from pyspark import SparkConf, java_gateway
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
 from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
+from tidegate_spark.jvm.jvm_process import JvmProcess
 
 log = logging.getLogger("tidegate")
 
@@ -79,5 +80,6 @@ def _attach(ahead: HeadStart, digest: str) -> Any:
 
 
 def _start(conf: SparkConf, **how: Any) -> Any:
+    vars(java_gateway)["Popen"] = JvmProcess  # what PySpark's launcher makes the process with
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     return launch_gateway(conf, popen_kwargs={"start_new_session": True, **how})  # type: ignore[no-untyped-call] # untyped there

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors import executor_work, executors
+from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN
 from tidegate_spark.jvm.session import jvm_exit_code
 from tidegate_spark.process.faults.foreign_text import names_missing_state
 from tidegate_spark.process.outcome import Outcome
@@ -96,7 +97,9 @@ def jvm_outcome(code: int, progress: Progress) -> Outcome:
             return COMPLETED
         names = ", ".join(map(repr, running))
         return Outcome(Reason.APPLICATION_FAILED, messages.jvm_exited_well(names), "JvmExited")
-    if code in (-9, 137):
+    if code == EXIT_NOT_KNOWN:
+        what = messages.JVM_END_NOT_KNOWN
+    elif code in (-9, 137):
         what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.requests.memory"
     else:
         what = f"ended with exit code {code}"

@@ -272,6 +272,12 @@ def partitions_ignored(key: str, given: str | None, partitions: str) -> str:
     )
 
 
+JVM_END_NOT_KNOWN = (
+    "ended, and how is not known: the script ignores SIGCHLD or waits for any child, as with os.waitpid(-1, ...), and "
+    "has collected it; wait for your own children by their process IDs"
+)
+
+
 def jvm_exited_well(queries: str) -> str:
     return (
         f"Code of the application, such as a jar, ended Spark's JVM with exit code 0 while {queries} ran, perhaps "

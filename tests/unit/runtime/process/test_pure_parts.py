@@ -20,6 +20,7 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.script.script import judge, outcome_of, outcome_of_exit
 from tidegate_spark.executors.leftovers import leftovers
+from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN
 from tidegate_spark.monitoring.watch import COMPLETED, jvm_outcome
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
@@ -383,3 +384,12 @@ def test_a_jvm_that_ends_well_completes_the_application_unless_it_took_a_query_w
     progress.query_started("counts")
     progress.query_ended("counts", 3, failed=failed)
     assert jvm_outcome(0, progress).reason is reason
+
+
+def test_a_jvm_whose_end_is_not_known_has_crashed_and_the_message_says_why_it_is_not_known() -> None:
+    progress = Progress(driver_config("orders", "local:///main.py", Storage(uri="s3://streams/orders")))
+    outcome = jvm_outcome(EXIT_NOT_KNOWN, progress)
+    assert (outcome.reason, outcome.exception) == (Reason.DRIVER_CRASHED, "JvmExited")
+    assert "SIGCHLD" in outcome.message
+    assert "os.waitpid(-1, ...)" in outcome.message
+    assert str(EXIT_NOT_KNOWN) not in outcome.message
