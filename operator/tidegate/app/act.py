@@ -21,7 +21,7 @@ from tidegate.app.pod_actions import PodActions, refusal_of
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
-from tidegate.cache.process_state import SnapshotRefusal
+from tidegate.cache.process_state import SnapshotNotCreated, SnapshotRefusal
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.resource_key import Key
@@ -255,18 +255,34 @@ class ActionExecutor:
                 run, name, Reason.NAMESPACE_TERMINATING if goes else Reason.SNAPSHOT_REFUSED, message
             )
         if isinstance(answer, FAILURES):
-            raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
+            return await self._remember_not_created(run, name, answer)
+        run.remember(snapshot_not_created=None)
         self._index.of(SnapshotIndex).put(answer)
         # The watch wakes its queue; the application's next reconcile has to see this write.
         self._wake(run.key)
         return None
 
     async def _refuse_snapshot(self, run: PlanRun, name: str, reason: Reason, message: str) -> Outcome:
-        run.remember(snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
+        run.remember(snapshot_refusal=SnapshotRefusal(name, reason, message, run.now), snapshot_not_created=None)
         if reason is not Reason.NAMESPACE_TERMINATING:
             self._metrics.count_refused_snapshot(run.key)
         await self._events.publish(run.app.metadata, PublishEvent(reason, message, True, name), run.now)
         return ObserveAgain(message)
+
+    async def _remember_not_created(self, run: PlanRun, name: str, answer: Failure) -> Outcome:
+        """Go on with the plan: a webhook that fails for hours must not hold up what else the plan does."""
+        message = refusal_messages.snapshot_not_created(name, answer.message)
+        log.warning("a snapshot was not created", snapshot=name, why=str(answer))
+        self._metrics.count_refused_snapshot(run.key)
+        before = self._index.memory(run.key).snapshot_not_created
+        if before is not None and before.name == name:  # it lasts: a single lost answer is no news
+            await self._events.publish(
+                run.app.metadata, PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, name), run.now
+            )
+        run.remember(snapshot_not_created=SnapshotNotCreated(name, message, run.now))
+        # The plan knew of no failure: the next one says it, and when it is tried again.
+        self._wake(run.key)
+        return None
 
     # --- the driver's agent ---
 

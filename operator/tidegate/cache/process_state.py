@@ -60,6 +60,16 @@ class SnapshotRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotNotCreated:
+    """A StreamSnapshot that the API server neither created nor refused: a webhook that fails, or no answer."""
+
+    name: str
+    message: str
+    at: float
+    """Of the last attempt."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessState:
     """What this process remembers of an application. All of it may be lost: decisions are then slower, never wrong."""
 
@@ -80,5 +90,7 @@ class ProcessState:
     orders_refused: tuple[str, str] = ("", "")
     """The same of the last orders about snapshots."""
     snapshot_refusal: SnapshotRefusal | None = None
+    snapshot_not_created: SnapshotNotCreated | None = None
+    """None once one was created."""
     repartitioning: PodProgress | None = None
     """What the pod told that repartitions the state."""

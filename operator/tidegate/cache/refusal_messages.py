@@ -71,6 +71,13 @@ def snapshot_refused(name: str, answer: str) -> str:
     return f"The API server refuses StreamSnapshot {name}: {answer.rstrip('.')}. Correct what it names."
 
 
+def snapshot_not_created(name: str, answer: str) -> str:
+    return (
+        f"The API server could not create StreamSnapshot {name}: {answer.rstrip('.')}. If it lasts, correct what it "
+        "names; Tidegate retries."
+    )
+
+
 def message_name_taken(name: str) -> str:
     return f"there is another ControlMessage {name}"
 

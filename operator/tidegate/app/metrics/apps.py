@@ -43,7 +43,8 @@ class AppMetrics:
         )
         self._refused = Counter(
             "tidegate_app_snapshots_refused",
-            "Attempts to create a StreamSnapshot that is due which the API server refused; one every five minutes.",
+            "Failed attempts to create a StreamSnapshot that is due: one every five minutes if the API server refuses "
+            "it, else one every 30 seconds.",
             _APP,
             registry=registry,
         )

@@ -37,6 +37,8 @@ from tidegate_spark.contract.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
+NOT_CREATED_PAUSE = 30.0
+"""Seconds until one is made again that it did not refuse either, as when a webhook fails."""
 SCHEDULE_WITHOUT_TIMES = "SnapshotScheduleInvalid"
 """Type of the condition."""
 
@@ -113,13 +115,28 @@ def _at_a_time(
         return ScheduleDecision(
             msgspec.structs.replace(decision.status, message=message), wake_after=decision.wake_after
         )
-    refusal = o.memory.snapshot_refusal
-    if refusal is not None and refusal.name == name:
-        left = time_left(refusal.at, REFUSED_PAUSE, now)
-        if left:
-            status = msgspec.structs.replace(decision.status, message=refusal.message)
-            return ScheduleDecision(status, wake_after=earliest(left, decision.wake_after))
-    return ScheduleDecision(decision.status, (CreateSnapshot(build_scheduled(o.app, slot)),), decision.wake_after)
+    refused, left = not_created(o, name, now)
+    # Also while it is tried again: it is true until one is there.
+    status = msgspec.structs.replace(decision.status, message=refused or decision.status.message)
+    if left:
+        return ScheduleDecision(status, wake_after=earliest(left, decision.wake_after))
+    return ScheduleDecision(status, (CreateSnapshot(build_scheduled(o.app, slot)),), decision.wake_after)
+
+
+def not_created(o: Observation, name: str, now: float) -> tuple[str, float]:
+    """Return why this snapshot was not created when that was tried last, and in how many seconds it is tried again.
+
+    Args:
+        o: the observation.
+        name: of the StreamSnapshot.
+        now: seconds since the epoch.
+    """
+    refusal, failure = o.memory.snapshot_refusal, o.memory.snapshot_not_created
+    if refusal is not None and refusal.name == name and (left := time_left(refusal.at, REFUSED_PAUSE, now)):
+        return refusal.message, left
+    if failure is None or failure.name != name:
+        return "", 0.0
+    return failure.message, time_left(failure.at, NOT_CREATED_PAUSE, now)
 
 
 def is_unchanged(o: Observation) -> bool:

@@ -37,7 +37,7 @@ from tidegate.engine.outcome import ObserveAgain, Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.workqueue import RetryLaterError
-from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
+from tidegate.kube.failures import Failure, Forbidden, Invalid, NotFound, Throttled, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
@@ -67,8 +67,9 @@ class World:
         client: Any = self.client
         agents, access, self.events = AgentClient(KEYS, 1), AccessManager(client, self.index), EventPublisher(client)
         secrets, self.metrics = LaunchSecrets(client, KEYS, PLATFORM), OperatorMetrics()
+        self.woken: list[Key] = []
         self.actor = ActionExecutor(
-            client, agents, self.index, access, secrets, self.events, self.metrics, lambda key: None
+            client, agents, self.index, access, secrets, self.events, self.metrics, self.woken.append
         )
 
     @property
@@ -398,11 +399,35 @@ async def test_a_snapshot_for_which_a_namespace_has_no_room_because_it_is_delete
     assert world.refused_snapshots() is None
 
 
-async def test_a_snapshot_that_the_api_server_can_not_make_now_is_tried_again() -> None:
+@pytest.mark.parametrize(
+    "answer", [Unavailable("failed calling webhook"), Throttled("too many requests", 5.0), NotFound("no such resource")]
+)
+async def test_a_snapshot_that_the_api_server_can_not_make_now_holds_up_nothing_else(answer: Failure) -> None:
+    world, after = World(), PublishEvent(ForeignReason("After"), "what comes after it", False, "1")
+    world.api.refusing[collection_of(SLOT.manifest)] = answer
+    assert await world.do(SLOT, after) is None
+    memory = world.index.memory(KEY)
+    assert memory.snapshot_not_created is not None
+    assert (memory.snapshot_not_created.at, memory.snapshot_refusal) == (NOW, None)
+    assert memory.snapshot_not_created.message == (
+        f"The API server could not create StreamSnapshot orders-20270115-0800: {answer.message}. If it lasts, correct "
+        "what it names; Tidegate retries."
+    )
+    assert (world.reported, world.woken, world.refused_snapshots()) == (["what comes after it"], [KEY], 1)
+
+
+async def test_a_snapshot_that_can_not_be_made_for_longer_is_an_event_until_there_is_one() -> None:
     world = World()
-    world.api.refusing[collection_of(SLOT.manifest)] = Unavailable("away")
-    with pytest.raises(RetryLaterError, match="orders-20270115-0800"):
-        await world.do(SLOT)
+    world.api.refusing[collection_of(SLOT.manifest)] = Unavailable("failed calling webhook")
+    await world.do(SLOT)
+    assert world.reported == [], "one lost answer is no news"
+    await world.do(SLOT)
+    await world.do(SLOT)
+    (message,) = world.reported
+    assert "failed calling webhook" in message
+    world.api.refusing.clear()
+    await world.do(SLOT)
+    assert world.index.memory(KEY).snapshot_not_created is None
 
 
 @pytest.mark.parametrize(("version", "made"), [("7", True), ("8", False)])

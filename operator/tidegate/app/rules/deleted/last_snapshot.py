@@ -8,11 +8,10 @@ from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import ConfirmDriverGone, CreateSnapshot
 from tidegate.app.observation import Observation, own_snapshots
 from tidegate.app.rules.deleted import deletion_messages
-from tidegate.app.rules.schedule import REFUSED_PAUSE
+from tidegate.app.rules.schedule import not_created
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
-from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records.faults import has_completed
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.snapshots.builders.stream_snapshot import build_last, last_name
@@ -95,17 +94,16 @@ def missing_event(o: Observation) -> tuple[PublishEvent, ...]:
 
 
 def _begin(o: Observation, name: str, now: float) -> Verdict:
-    refusal = o.memory.snapshot_refusal
-    if refusal is not None and refusal.name == name:
-        left = time_left(refusal.at, REFUSED_PAUSE, now)
-        if left:
-            message = deletion_messages.final_snapshot_waits(refusal.message)
-            return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message, wake_after=left)
-    create = CreateSnapshot(build_last(o.app))
-    message = deletion_messages.final_snapshot(name)
+    refused, left = not_created(o, name, now)
+    health, message = Health.RECONCILING, deletion_messages.final_snapshot(name)
+    if refused:  # also while it is tried again
+        health, message = Health.STALLED, deletion_messages.final_snapshot_waits(refused)
+    if left:
+        return Verdict(Phase.DELETING, health, Reason.FINAL_SNAPSHOT, message, wake_after=left)
     # A driver that no watch shows goes on with batches that this snapshot would not have.
     gone = (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, message, before=gone, after=(create,))
+    create = CreateSnapshot(build_last(o.app))
+    return Verdict(Phase.DELETING, health, Reason.FINAL_SNAPSHOT, message, before=gone, after=(create,))
 
 
 def _namespace_goes(o: Observation) -> bool:

@@ -327,12 +327,18 @@ AREA = Area(
             Reason.SNAPSHOT_REFUSED,
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
-            "The API server refuses to create the StreamSnapshot.",
+            (
+                "The API server refuses to create the StreamSnapshot, or could not create it (a webhook that does not "
+                "answer, for instance)."
+            ),
             remedy=(
                 "Correct what the text of the event or condition names; then, if a ControlMessage asked for the "
                 "snapshot, send the ControlMessage again under another name."
             ),
-            after="Tidegate tries to create a scheduled snapshot again every five minutes.",
+            after=(
+                "Tidegate tries to create a snapshot that is due again every five minutes, and every 30 seconds if it "
+                "was not refused."
+            ),
             page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(

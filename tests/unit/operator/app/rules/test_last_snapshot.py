@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingA
 from tidegate.app.actions import CreateSnapshot
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import ProcessState, Refusal, SnapshotRefusal
+from tidegate.cache.process_state import ProcessState, Refusal, SnapshotNotCreated, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
@@ -125,6 +125,20 @@ def test_a_namespace_that_goes_takes_none_and_one_that_refuses_says_so() -> None
     quota = dataclasses.replace(refusal, reason=Reason.SNAPSHOT_REFUSED, message="quota")
     plan = decide(dataclasses.replace(o, memory=ProcessState(snapshot_refusal=quota)), NOW)
     assert ("quota" in plan.message, plan.wake_after) == (True, 300.0)
+
+
+def test_one_that_the_api_server_could_not_create_is_waited_for_and_the_cause_is_said() -> None:
+    memory = ProcessState(snapshot_not_created=SnapshotNotCreated(NAME, "failed calling webhook.", NOW))
+    o = observe(doomed(), memory=memory)
+    waiting, again = decide(o, NOW), decide(o, NOW + 30)
+    assert (acts(waiting, CreateSnapshot), waiting.wake_after, acts(again, CreateSnapshot)) == (False, 30.0, True)
+    for plan in (waiting, again):
+        assert not acts(plan, RemoveFinalizer)
+        assert (plan.reason, plan.message) == (
+            "FinalSnapshot",
+            "failed calling webhook. To finish the deletion without it, set spec.snapshots.finalSnapshot to false.",
+        )
+        assert "Stalled" in str(plan.actions)
 
 
 # --- the snapshot's own side ---
