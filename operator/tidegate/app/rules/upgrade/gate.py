@@ -11,7 +11,12 @@ from tidegate.app.rules.launch.launch import refusal_message, refusal_of
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
 from tidegate.app.rules.pods.work_pod import never_starts, seconds_to_start
 from tidegate.app.rules.upgrade import messages, record
-from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
+from tidegate.app.rules.upgrade.launched import (
+    committed_nothing,
+    ends_as_kept,
+    has_not_begun,
+    is_launched_after_its_time,
+)
 from tidegate.app.rules.upgrade.record import Step, active_queries, change
 from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.engine.rules.pauses import time_left
@@ -157,6 +162,8 @@ def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) 
     message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded and refusal.attempts:
         stays, limit = why_not_rolled_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
+        if not stays and is_launched_after_its_time(o, upgrade) and upgrade.rollback_snapshot is not None:
+            stays = messages.by_hand(messages.RAN_FOR_LONG, upgrade.rollback_snapshot.id)
         message = messages.not_started(refusal_message(o, refusal), stays or messages.rolled_back_after(limit))
     return change(upgrade, message) if message != upgrade.message else None
 
@@ -199,7 +206,8 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
             return name_end(driver)
         patience = o.app.spec.pod_start_timeout_seconds
         seconds = seconds_to_start(driver, record.seconds_in_phase(upgrade, now), now)
-        slow = never_starts(driver, seconds, patience) if has_not_begun(driver) else None
+        counts = has_not_begun(driver) and not is_launched_after_its_time(o, upgrade)
+        slow = never_starts(driver, seconds, patience) if counts else None
         problem = slow or name_failing_executors(o, now)
         if problem is not None:
             return problem
@@ -232,15 +240,16 @@ def _seconds_that_count(o: Observation, driver: PodRecord | None, upgrade: Upgra
 
     No time passes while its pod is lost, for however long nobody looked: its next launch begins its time again. What
     the previous version fails for as well costs none either, nor does a node that restarts: then the time counts from
-    the start after such an end.
+    the start after such an end. Nor does the start of a later pod, after the version may have worked for long.
     """
-    if _is_without_pod(o):
+    later = is_launched_after_its_time(o, upgrade)
+    if _is_without_pod(o) or (later and (refusal_of(o) is not None if driver is None else has_not_begun(driver))):
         return 0.0
     seconds = record.seconds_under_test(upgrade, now)
     if driver is None:
         return seconds
     since_start = max(0.0, now - driver.start_time) if driver.running else 0.0
-    restarted = driver.running and faults.lost_from_sight(driver.ended)
+    restarted = driver.running and (later or faults.lost_from_sight(driver.ended))
     return min(seconds, since_start) if restarted or faults.ended_for_all_versions(driver) else seconds
 
 

@@ -24,6 +24,17 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     return since is not None and now < since.timestamp() + o.app.spec.upgrade.timeout_seconds
 
 
+def is_launched_after_its_time(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the present launch of the version under test is a later one, and it may have run for long before.
+
+    Nothing that it did then is undone because this pod does not start: an earlier one did, so it is not the version.
+    """
+    if not upgrade.epoch or _is_only_launch(o, upgrade) or upgrade.start_time is None:
+        return False
+    launched, limit = upgrade.phase_start_time, o.app.spec.upgrade.timeout_seconds
+    return launched is not None and launched.timestamp() >= upgrade.start_time.timestamp() + limit
+
+
 def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether the API server took no pod of the only launch: after any other answer no refusal is remembered."""
     refusal = o.memory.refusal

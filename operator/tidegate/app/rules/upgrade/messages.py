@@ -271,6 +271,10 @@ def failed(problem: str, stays: str) -> str:
 
 NO_STABLE_VERSION = "There is no stable version to roll back to."
 POLICY_NEVER = "spec.upgrade.rollbackPolicy is Never: the new version is not rolled back automatically."
+RAN_FOR_LONG = (
+    "Before, the new version may have run for longer than spec.upgrade.timeoutSeconds: it is not rolled back for a pod "
+    "that does not start."
+)
 LAST_STATE = (
     "The new version may have committed batches, and spec.upgrade.mode LastState retains no state to roll back to: it "
     "is not rolled back."

@@ -552,6 +552,55 @@ def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_n
     assert record(decide(observe(knows), NOW + 9000)).idle_start_time is None, "its driver is gone"
 
 
+# --- a later pod of a version that worked for longer than its test ---
+
+DAY = 86400
+SLOW: dict[str, dict[str, Any]] = {
+    "no image": {"waiting": waiting("ErrImagePull"), "scheduled_at": NOW + DAY, "node": "node1"},
+    "no room": {"unschedulable": "0/3 nodes are available."},
+    "nobody knows why": {},
+    "no pod": {},
+}
+
+
+def with_later_pod(how: str, launched_after: float, **fields: Any) -> tuple[StreamingApp, dict[str, Any]]:
+    """Return an application at the gate whose first pod was lost, and what is seen of the pod that follows."""
+    new = under_test(phase_start_time=later(launched_after), reason=Reason.LAUNCHED)
+    app = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, epoch=3))
+    if how == "no pod":
+        refusal = Refusal("orders-driver", spec_hash(app), 3, Reason.LAUNCH_REFUSED, "quota", NOW + launched_after, 1)
+        return app, {"memory": ProcessState(refusal=refusal)}
+    return app, {"driver": driver_of(app, created_at=NOW + launched_after, **{**SLOW[how], **fields})}
+
+
+@pytest.mark.parametrize("how", SLOW)
+def test_a_version_that_worked_for_longer_than_its_test_is_not_undone_for_a_later_pod_that_does_not_start(
+    how: str,
+) -> None:
+    app, seen = with_later_pod(how, DAY)
+    for hours in (1, 30):
+        plan = decide(observe(app, **seen), NOW + DAY + hours * 3600)
+        assert record(plan).phase is UpgradePhase.GATE
+        assert not acts(plan, do.DeleteDriver)
+    if how == "no pod":
+        assert f'set spec.upgrade.rollbackTo to "{PIN}"' in record(plan).message
+
+
+@pytest.mark.parametrize("how", SLOW)
+def test_one_whose_first_pod_was_lost_within_its_test_is_rolled_back_if_the_next_does_not_start(how: str) -> None:
+    app, seen = with_later_pod(how, 600, scheduled_at=NOW + 600)
+    plan = decide(observe(app, **seen), NOW + DAY)
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+
+
+def test_once_such_a_pod_has_started_the_version_has_its_whole_time_to_be_stable() -> None:
+    up = {"running": True, "phase": "Running", "start_time": NOW + 2 * DAY}
+    app, seen = with_later_pod("no image", DAY, **{**up, "waiting": None})
+    seen["agent"] = report_of(seen["driver"], queries=(QueryReport("main", lag_rows=7),))
+    for seconds, phase in ((1790, UpgradePhase.GATE), (1810, UpgradePhase.ROLLING_BACK)):
+        assert record(decide(observe(app, **seen), NOW + 2 * DAY + seconds)).phase is phase
+
+
 # --- one query works for weeks, and another one has no input ----------------------------------------------------------
 
 WEEKS = 21 * 86400
