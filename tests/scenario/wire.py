@@ -113,6 +113,10 @@ class SimulatedClient(KubeClient):
             require(self._guard)
         return await self._send_unguarded(method, path, body)
 
+    async def newest_version(self, path: str) -> str | Failure:
+        """Return the version of everything; whether there is a connection, the watch that follows finds out."""
+        return str(self.process.api.version)
+
     async def send_beside(
         self, method: str, path: str, kind: type[T], manifest: Any = None, *, patience: float
     ) -> T | Failure:

@@ -15,7 +15,7 @@ from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.cache.app_versions import AppVersion, Identity
 from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
-from tidegate.cache.kinds.versions import Departed, version_number
+from tidegate.cache.kinds.versions import Departed
 from tidegate.cache.known_apps import (
     CheckedAccess,
     KnownApp,
@@ -32,6 +32,7 @@ from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
 from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.engine.resource_key import Key
+from tidegate.kube.history import version_number
 from tidegate.pods.records.floors import NO_FLOORS, Floors
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord

@@ -14,8 +14,8 @@ from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppErro
 from tidegate.api.values.bounded_json import TOO_LARGE, is_cut, why_cut
 from tidegate.cache.app_versions import read_gone
 from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
-from tidegate.cache.kinds.versions import version_number
 from tidegate.engine.resource_key import Key
+from tidegate.kube.history import version_number
 
 _LONGEST_PROBLEM = 500
 

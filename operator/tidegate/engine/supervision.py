@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from tidegate.kube.history import RestoredError
 from tidegate.kube.leadership import NotLeadingError
 
 MOST_FAILURES = 6
@@ -36,6 +37,7 @@ async def keep_running(
 
     Raises:
         NotLeadingError: the part says so; there is nothing to be started again.
+        RestoredError: likewise.
         Exception: what the part failed with, after so many failures in a row.
     """
     failures = 0
@@ -43,7 +45,7 @@ async def keep_running(
         began = clock()
         try:
             await run()
-        except NotLeadingError:
+        except (NotLeadingError, RestoredError):
             raise
         except Exception as error:
             failures = 1 if clock() - began >= LIVED else failures + 1

@@ -37,8 +37,18 @@ _CONTENT = {"POST": JSON, "PATCH": MERGE_PATCH, "DELETE": JSON}
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 10.0
+_PATIENCE = 10.0
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _COMPARED_AGAIN_AFTER = 30.0
 """Seconds for which the server's time, in the header Date, is not looked at again."""
+
+
+class _ListMeta(msgspec.Struct):
+    resourceVersion: str = ""  # noqa: N815 - the API's name
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
 
 
 def always() -> bool:
@@ -160,6 +170,12 @@ class KubeClient:
             longest: bytes of an answer; a longer one is not read to its end, and is TooLong. 0: any number.
         """
         return await _decode(await self._send("GET", path, accept=accept, longest=longest), kind)
+
+    async def newest_version(self, path: str) -> str | Failure:
+        """Return the resource version that a collection is at now; asked once, beside all other requests."""
+        where, limits = f"{path}?limit=1", aiohttp.ClientTimeout(total=_PATIENCE)
+        answer = await _decode(await self._exchange(self.watches, limits, "GET", where, None, _METADATA), _List)
+        return answer.metadata.resourceVersion if isinstance(answer, _List) else answer
 
     async def read_once(
         self, path: str, kind: type[T], *, patience: float, longest: int, accept: str = JSON

@@ -10,7 +10,8 @@ because of four rules, of which client-go's leader election has the first three:
 4. A Lease that did not exist may have been deleted under a leader: whoever creates it leads only after
    ``lease_duration``.
 
-A process that lost the leadership never leads again: it ends, and a new one is another candidate.
+A process that lost the leadership never leads again: it ends, and a new one is another candidate. So does one that sees
+an older version of the Lease than before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from tidegate.kube import leadership_messages as messages
+from tidegate.kube.history import NewestVersion
 
 RELEASED_SECONDS = 1
 """What a released Lease says of its duration, as client-go's does; 0 is not allowed."""
@@ -117,6 +119,7 @@ class Candidate:
         self._timing = timing
         self._standing = _Standing.STANDBY
         self._lease: Lease | None = None
+        self._newest = NewestVersion()
         self._seen_at = 0.0
         self._missing = self._made = False
         self._read_first = True
@@ -171,7 +174,10 @@ class Candidate:
         if self._standing is _Standing.ENDED:
             return
         self._next = now + self._timing.retry_period
-        if isinstance(answer, Lease):
+        if isinstance(answer, Lease) and self._newest.is_back(answer.version):
+            self._end(messages.LEASE_RESTORED)  # a standby too: what it knows of everything else is as wrong
+        elif isinstance(answer, Lease):
+            self._newest.note(answer.version)
             self._see(answer, now)
             if isinstance(request, Read):
                 self._after_read(now)

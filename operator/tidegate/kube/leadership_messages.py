@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LEASE_DELETED = "the Lease was deleted"
+LEASE_RESTORED = "the Lease is older than it was: the API server's objects were restored from a backup"
 
 
 def lease_names(holder: str) -> str:

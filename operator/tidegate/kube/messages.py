@@ -36,5 +36,12 @@ def watch_refused(path: str, status: int) -> str:
     return f"watch of {path}: HTTP {status}"
 
 
+def went_back(path: str, version: str, seen: int) -> str:
+    return (
+        f"{path} is at resource version {version}, after {seen} was seen: the API server's objects were restored from"
+        " an older backup"
+    )
+
+
 def watch_ended(path: str, why: str) -> str:
     return f"watch of {path}: {why}"

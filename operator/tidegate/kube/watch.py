@@ -1,7 +1,8 @@
 """Lists and then watches resources for ever, each decoded into a compact record. Does I/O.
 
 A lost connection resumes at the last resource version, an expired one (410) lists again, and any other failure is
-retried with back-off. Bookmarks keep the resource version fresh on a quiet cluster.
+retried with back-off. Bookmarks keep the resource version fresh on a quiet cluster. If the API server is at an earlier
+version than before (:mod:`tidegate.kube.history`), the watch is over.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import structlog
 from tidegate.kube import messages
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TooLong
+from tidegate.kube.history import NewestVersion
 from tidegate.kube.lines import LONGEST_LINE, aside, cut, lines_of
 
 T = TypeVar("T")
@@ -165,18 +167,24 @@ class Watch(Generic[T]):
         self._read_gone = gone if gone is not None else self._read
         self._one_by_one = one_by_one
         self._version = ""
+        self._newest = NewestVersion()
 
     async def changes(self) -> AsyncIterator[Listed[T] | Changed[T] | Removed[T]]:
         """Yield a Listed first and after each gap, and every change in between; never ends by itself.
 
         One by one, each object of a list is yielded as Changed before its Listed; if the list fails meanwhile, it
         begins again.
+
+        Raises:
+            RestoredError: what was yielded so far is of later versions than what there is.
         """
         pause = 0.0
         while True:
             began = float("inf")
             try:
-                if not self._version:
+                if self._version:
+                    await self._check_history()
+                else:
                     async for listed in self._list():
                         yield listed
                 began = self._clock()
@@ -223,9 +231,17 @@ class Watch(Generic[T]):
                     await asyncio.sleep(0)
             token = page.metadata.continue_
             if not token:
+                self._newest.require_order(self._path, page.metadata.resourceVersion)
                 self._version = page.metadata.resourceVersion
                 yield Listed(items, self._version, frozenset(unread), frozenset(uids))
                 return
+
+    async def _check_history(self) -> None:
+        # A watch from a version that the server has not reached is accepted, and says nothing until it has.
+        answer = await self._client.newest_version(self._path)
+        if isinstance(answer, FAILURES):
+            raise aiohttp.ClientError(messages.list_failed(self._path, answer))
+        self._newest.require_order(self._path, answer)
 
     async def _stream(self) -> AsyncIterator[Changed[T] | Removed[T]]:
         query = {
@@ -258,6 +274,7 @@ class Watch(Generic[T]):
                 raise _ExpiredError
             raise aiohttp.ClientError(messages.watch_ended(self._path, about.message))
         self._version = about.metadata.resourceVersion or self._version
+        self._newest.note(self._version)
         if event.type == "BOOKMARK":
             return None
         gone = event.type == "DELETED"

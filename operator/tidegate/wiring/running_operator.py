@@ -21,6 +21,7 @@ from tidegate.engine.supervision import keep_running
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
+from tidegate.kube.history import RestoredError
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.lease import Leadership
 from tidegate.settings import Settings
@@ -114,6 +115,8 @@ class Operator:
         if error is not None:
             if isinstance(error, NotLeadingError):
                 log.warning("part ended without leadership", part=task.get_name(), reason=str(error))
+            elif isinstance(error, RestoredError):
+                log.warning("ending, so that the next process reads everything", reason=str(error))
             else:
                 log.error("part ended", part=task.get_name(), exc_info=error)
             self.end()

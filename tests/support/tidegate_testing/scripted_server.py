@@ -20,10 +20,17 @@ class Server:
 
     def __init__(self, *answers: web.Response) -> None:
         self.answers = list(answers)
+        self.newest = 0
+        """The version at which it says that it is; 0 is later than none."""
         self.asked: list[web.Request] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer the next request; when there are no answers left, it is a watch on which nothing happens."""
+        """Answer the next request; when there are no answers left, it is a watch on which nothing happens.
+
+        Questions for the newest version alone are answered beside, and are not noted.
+        """
+        if request.query.get("limit") == "1" and "PartialObjectMetadataList" in request.headers["Accept"]:
+            return listing(self.newest)
         self.asked.append(request)
         if not self.answers:
             await asyncio.sleep(3600)
@@ -39,7 +46,7 @@ class PagedServer(Server):
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer the next request."""
-        if "watch" in request.query:
+        if "watch" in request.query or "PartialObjectMetadataList" in request.headers["Accept"]:
             return await super().answer(request)
         self.asked.append(request)
         begin = int(request.query.get("continue", "0"))

@@ -12,8 +12,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tidegate.api.streaming_app import Metadata
 from tidegate.cache.kinds.feature_index import FeatureIndex
-from tidegate.cache.kinds.versions import Departed, version_number
+from tidegate.cache.kinds.versions import Departed
 from tidegate.engine.resource_key import Key
+from tidegate.kube.history import version_number
 
 
 class Watchable(Protocol):

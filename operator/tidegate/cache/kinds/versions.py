@@ -1,4 +1,4 @@
-"""Which version of an object is newer, and which objects are gone; for every cache. No I/O.
+"""Which objects are gone; for every cache. No I/O.
 
 Caches are filled by watches and by our own writes, in any order.
 """
@@ -8,11 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 
 _REMEMBERED = 4096
-
-
-def version_number(resource_version: str) -> int:
-    """Return a resource version as a number: it is one since Kubernetes 1.35, and was in fact before; else 0."""
-    return int(resource_version) if resource_version.isdecimal() else 0
 
 
 class Departed:

@@ -128,6 +128,22 @@ async def test_a_lease_that_is_taken_ends_the_tenure(time: Time) -> None:
     assert not leadership.holds()
 
 
+@pytest.mark.parametrize("holder", ["a", "b", "another, long ago"])
+async def test_a_lease_from_the_past_ends_leader_and_standby_because_all_else_they_know_is_as_wrong(
+    time: Time, holder: str
+) -> None:
+    server = ApiServer()
+    leader, standby = stand(server, time, "a"), stand(server, time, "b")
+    await let_pass(time, leader, 20.0)
+    await let_pass(time, standby, 1.0)
+    server.version -= 4
+    server.store({"holderIdentity": holder, "leaseDurationSeconds": 10})
+    for each in (leader, standby):
+        time.end = time.now + 3.0
+        assert "restored from a backup" in await each.run()
+        assert not each.holds()
+
+
 @pytest.mark.parametrize("refusal", [Unavailable("gone"), Forbidden("no longer yours")])
 async def test_a_leader_that_can_not_renew_ends_by_its_own_clock(time: Time, refusal: Failure) -> None:
     server = ApiServer()

@@ -13,6 +13,7 @@ from aiohttp import web
 from tidegate.kube import client, watch
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, NotFound, TooLong, Unavailable
+from tidegate.kube.history import RestoredError
 from tidegate.kube.lines import lines_of
 from tidegate.kube.watch import Changed, Listed, Removed, Watch
 from tidegate_testing import scripted_server
@@ -229,6 +230,36 @@ async def test_an_interrupted_watch_goes_on_from_where_it_was(interruption: Call
     server = Server(listing(5), interruption(), events(("ADDED", thing("b", 6))))
     assert (await first_changes(server, 2))[1] == (Changed.__name__, ["b"])
     assert [request.query.get("resourceVersion") for request in server.asked] == [None, "5", "5"]
+
+
+async def test_a_watch_is_over_when_the_server_was_restored_to_an_earlier_version() -> None:
+    """It accepts a watch from the later version that was seen, and says nothing of what happens until it is there."""
+    server = Server(listing(5, "a"), events(("ADDED", thing("b", 9))), events(("MODIFIED", thing("a", 8))))
+    server.newest = 7
+    with pytest.raises(RestoredError, match="is at resource version 7, after 9 was seen"):
+        await first_changes(server, 3)
+    assert len(server.asked) == 2
+
+
+async def test_a_watch_is_over_when_the_list_after_a_gap_is_older_than_what_was_seen() -> None:
+    server = Server(listing(5, "a"), events(("ADDED", thing("b", 9))), web.Response(status=410), listing(7, "a"))
+    server.newest = 9
+    with pytest.raises(RestoredError, match="is at resource version 7, after 9 was seen"):
+        await first_changes(server, 3)
+
+
+async def test_a_server_that_cannot_say_at_which_version_it_is_is_asked_again() -> None:
+    class Starting(Server):
+        failures = 2
+
+        async def answer(self, request: web.Request) -> web.StreamResponse:
+            if request.query.get("limit") == "1" and self.failures:
+                self.failures -= 1
+                return web.Response(status=503)
+            return await super().answer(request)
+
+    server = Starting(listing(5), web.Response(status=500), events(("ADDED", thing("b", 6))))
+    assert (await first_changes(server, 2))[1] == (Changed.__name__, ["b"])
 
 
 async def test_open_watches_leave_the_connections_to_the_requests() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.engine.supervision import LIVED, MOST_FAILURES, keep_running
+from tidegate.kube.history import RestoredError
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.wiring.running_operator import Operator
 
@@ -42,6 +43,19 @@ async def test_kopf_may_end_in_order_however_many_parts_fail() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (operator.failed, ended_in_order) == (True, True)
+
+
+@pytest.mark.parametrize("error", [NotLeadingError("lost"), RestoredError("older than before")])
+async def test_what_another_process_has_to_begin_anew_is_not_started_again(error: Exception) -> None:
+    async def fail() -> None:
+        raise error
+
+    task = asyncio.create_task(asyncio.sleep(3600))
+    operator = operator_around(task)
+    operator.supervise(fail, "pods")
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert operator.failed
 
 
 class Part:
