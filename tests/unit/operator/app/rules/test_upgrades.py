@@ -495,6 +495,24 @@ def test_changing_the_spec_back_withdraws_an_upgrade_or_takes_it_back_with_its_s
     assert record(plan).lineage == (2 if after is UpgradePhase.ROLLING_BACK else 1)
 
 
+@pytest.mark.parametrize("before", [UpgradePhase.GATE, UpgradePhase.FAILED])
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"mode": UpgradeMode.LAST_STATE, "rollback_snapshot": None},
+        {"rollback_snapshot": RollbackSnapshot(id=PIN, lineage=1, lost_message="Files are gone.")},
+    ],
+    ids=["last state", "lost"],
+)
+def test_without_a_rollback_snapshot_a_spec_that_is_changed_back_goes_on_from_the_newest_state(
+    before: UpgradePhase, without: dict[str, Any]
+) -> None:
+    new = under_test(before, **without)
+    plan = decide(observe(edited(new, {IMAGE: A}), **runs(new, 1)), NOW)
+    assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.WITHDRAWN, 1)
+    assert acts(plan, do.DeleteDriver)
+
+
 def test_a_version_that_was_withdrawn_can_be_tried_again() -> None:
     new = under_test(UpgradePhase.WITHDRAWN)
     old = launched(app_with({IMAGE: A}), 2)
