@@ -45,6 +45,8 @@ from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotMetrics
 
 PAGE = Path(__file__).with_name("metrics.md")
 OWN = "tidegate_"
+APP, SNAPSHOT = ("shop", "orders"), ("shop", "before-upgrade")
+"""Namespace and name of what the samples are about."""
 _UNITS = ("rows_per_second", "seconds", "bytes", "rows")
 
 
@@ -66,7 +68,12 @@ class Described:
 
 def exercised_operator() -> CollectorRegistry:
     """Return an operator's registry in which every metric has a sample."""
-    metrics, app = OperatorMetrics(), ("shop", "orders")
+    return exercised_metrics().registry
+
+
+def exercised_metrics() -> OperatorMetrics:
+    """Return an operator's metrics, each with a sample: of the application ``APP`` and its one snapshot."""
+    metrics, app = OperatorMetrics(), APP
     metrics.count_request("GET", "200", 0.1)
     metrics.count_reconcile("done", 0.1)
     metrics.count_action("CreateDriver")
@@ -92,7 +99,7 @@ def exercised_operator() -> CollectorRegistry:
         metrics.control.count(sent, _message(phase))
         metrics.control.show(app, {phase.value: 1})
     metrics.autoscaling.show(app, _advice())
-    return metrics.registry
+    return metrics
 
 
 def _advice() -> Advice:
@@ -138,7 +145,7 @@ def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus
 
 def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
     return StreamSnapshot(
-        metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
+        metadata=Metadata(name=SNAPSHOT[1], namespace=SNAPSHOT[0], uid="uid"),
         spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
         status=StreamSnapshotStatus(
             phase=phase, bytes=1024, ready_time=datetime.datetime.fromtimestamp(1, datetime.UTC)

@@ -2,6 +2,7 @@
 
 from prometheus_client import generate_latest
 
+from docs import generate_metrics
 from tidegate.app.metrics.apps import App
 from tidegate.app.metrics.lifecycle import Restart
 from tidegate.wiring.metrics import OperatorMetrics
@@ -42,6 +43,17 @@ def test_the_series_of_a_deleted_application_disappear_and_those_of_others_stay(
     text = generate_latest(metrics.registry).decode()
     assert 'app="orders"' not in text
     assert len([line for line in text.splitlines() if 'app="clicks"' in line]) == 6
+
+
+def test_no_metric_has_a_series_of_an_application_that_is_gone_with_its_snapshots_and_messages() -> None:
+    metrics = generate_metrics.exercised_metrics()
+    assert 'app="orders"' in generate_latest(metrics.registry).decode()
+    metrics.control.show(generate_metrics.APP, {})
+    metrics.snapshots.forget(generate_metrics.SNAPSHOT)
+    metrics.forget_app(*generate_metrics.APP)
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    left = {line.partition("{")[0] for line in lines if 'app="orders"' in line}
+    assert left == set(), "remove its series in `forget` (of messages: `show`) of the module that defines the metric"
 
 
 def test_an_application_that_is_made_again_under_the_name_starts_from_nothing() -> None:
