@@ -25,6 +25,10 @@ STOPPED_BEFORE = (
     "The script asks for Spark after it has stopped it (spark.stop()). Tidegate runs one session in a driver process: "
     "leave the stop out, and getOrCreate() returns the session that is there."
 )
+SUBMIT_ARGUMENTS_IGNORED = (
+    "The variable PYSPARK_SUBMIT_ARGS is not used, as under spark-submit. Set what it asks for in spec.sparkConf or in "
+    "the script's builder: spark.jars.packages for --packages, spark.jars for --jars, each --conf by its key."
+)
 
 
 SPEC_DECIDES = "set it in spec.sparkConf, which beats the script and has another value, or Tidegate's default for it"

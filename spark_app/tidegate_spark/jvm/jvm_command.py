@@ -19,6 +19,8 @@ SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 PREFIX, IN_USE = "launch-", "launch.used"
 OF_ONE_PROCESS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "_PYSPARK_DRIVER_CONN_INFO_PATH"})
 """Variables that say nothing about the next process."""
+PYSPARK_SHELL = "pyspark-shell"
+"""What PySpark has ``spark-submit`` run; all its arguments unless somebody has set ``PYSPARK_SUBMIT_ARGS``."""
 FORESEEN = "# Its arguments are those that are foreseen\n"
 """The last line of a script that may be started before PySpark is asked for the arguments."""
 
@@ -62,15 +64,9 @@ def script_of(command: Sequence[str], before: Mapping[str, str], after: Mapping[
     return "\n".join(["#!/bin/sh", "trap '' INT", *exports, f'exec {shlex.join(java)} "$@"', ""])
 
 
-def arguments_of(settings: Mapping[str, str], variables: Mapping[str, str]) -> list[str]:
-    """Return the arguments that PySpark has for a JVM; pure.
-
-    Args:
-        settings: all of Spark's, in order.
-        variables: of this process.
-    """
-    reported = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    return reported + shlex.split(variables.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+def arguments_of(settings: Mapping[str, str]) -> list[str]:
+    """Return the arguments that PySpark has for a JVM with ``settings``, all of Spark's, in order; pure."""
+    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")] + [PYSPARK_SHELL]
 
 
 class KeptCommand:

@@ -73,7 +73,7 @@ def begin(
     except (FaultError, ImportError, ValueError):
         return None  # the start itself reports what is missing
     asked = last_script.read(environment.work_directory)
-    its = asked.over({**variables, **(credentials.variables() if credentials else {})})
+    its = {**variables, **(credentials.variables() if credentials else {})}
     settings = sparkconf.build_spark_conf(config, environment, process, asked.settings)
     lasting = {key: value for key, value in settings.items() if key not in sparkconf.OF_ONE_PROCESS}
     digest = digest_of(home, lasting, its)
@@ -82,7 +82,7 @@ def begin(
     if script is None:
         return None
     try:
-        return HeadStart(script, arguments_of(settings, its), its, digest, kept)
+        return HeadStart(script, arguments_of(settings), its, digest, kept)
     except OSError as error:
         log.warning("a JVM could not be started ahead: %s", error)
         return None

@@ -17,6 +17,9 @@ from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
 from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 from tidegate_spark.jvm.jvm_process import JvmProcess
 
+ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+"""A variable by which PySpark has more arguments for the JVM's start."""
+
 log = logging.getLogger("tidegate")
 
 
@@ -55,7 +58,7 @@ def launch(
             return gateway
     gateway = _start(conf)
     if gateway.proc is not None:
-        foreseen = gateway.proc.args[1:] == arguments_of(dict(conf.getAll()), os.environ)
+        foreseen = gateway.proc.args[1:] == arguments_of(dict(conf.getAll()))
         kept.keep(gateway.proc.pid, os.environ, foreseen)
     return gateway
 
@@ -81,5 +84,11 @@ def _attach(ahead: HeadStart, digest: str) -> Any:
 
 def _start(conf: SparkConf, **how: Any) -> Any:
     vars(java_gateway)["Popen"] = JvmProcess  # what PySpark's launcher makes the process with
-    # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
-    return launch_gateway(conf, popen_kwargs={"start_new_session": True, **how})  # type: ignore[no-untyped-call] # untyped there
+    # Its arguments beat the settings, and under spark-submit nobody reads them.
+    arguments = os.environ.pop(ARGUMENTS, None)
+    try:
+        # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
+        return launch_gateway(conf, popen_kwargs={"start_new_session": True, **how})  # type: ignore[no-untyped-call] # untyped there
+    finally:
+        if arguments is not None:
+            os.environ[ARGUMENTS] = arguments

@@ -140,6 +140,17 @@ def test_a_script_that_sets_a_property_of_the_jvm_first_has_the_jvm_of_its_conte
     start_driver("property", "system_property.py", own_jvm=True).await_batch(1)
 
 
+def test_variables_of_a_tutorial_have_no_effect_on_the_jvm_as_under_spark_submit(start_driver: StartDriver) -> None:
+    driver = start_driver("tutorial", "tutorial_variables.py", own_jvm=True)
+    driver.await_batch(1)
+    assert found_by(driver) == {"kept": True, "java": False, "case": "false"}
+    report = driver.report()
+    assert report is not None
+    assert [each.message.partition(" is not used")[0] for each in report.notices] == [
+        "The variable PYSPARK_SUBMIT_ARGS"
+    ]
+
+
 def test_a_child_process_has_no_spark_of_its_own(start_driver: StartDriver) -> None:
     driver = start_driver("forking", "forking.py", own_jvm=True)
     assert driver.exit_code() == 1, driver.output[-3000:]

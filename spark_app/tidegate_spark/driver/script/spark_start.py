@@ -20,8 +20,9 @@ from tidegate_spark.driver.script.storage_path import StoragePath
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.jvm import last_script
 from tidegate_spark.jvm import session as spark_session
-from tidegate_spark.jvm.jvm_command import OF_ONE_PROCESS
+from tidegate_spark.jvm.jvm_command import PYSPARK_SHELL
 from tidegate_spark.jvm.last_script import Asked
+from tidegate_spark.jvm.launching import ARGUMENTS
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CREDENTIALS_OF_SECRET = frozenset({ACCESS_KEY, SECRET_KEY, SESSION_TOKEN})
-CREDENTIALS = "AWS_"
-"""Variables that start so are S3A's: by those of this process's start it reaches the application's own storage."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,10 @@ class SparkStart:
         self._end_if_asked()
         self.keep_secret(*values_of_launch(script, ()))
         self._renew_credentials()
-        with self._own_credentials():
-            made = last_script.difference(self._before, os.environ)
-            changed = {name: value for name, value in made.items() if name not in OF_ONE_PROCESS}
-            before, self._asked = self._asked, Asked(dict(script), changed)
+        if os.environ.get(ARGUMENTS, PYSPARK_SHELL) != PYSPARK_SHELL:
+            self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.SUBMIT_ARGUMENTS_IGNORED)
+        with self._own_variables():
+            before, self._asked = self._asked, Asked(dict(script))
             again = before.settings == self._asked.settings
             if before.settings and not again:
                 # Spark has not taken these: whoever tries it without them is to have a JVM without them.
@@ -160,18 +159,28 @@ class SparkStart:
             spark_session.find_beside(context, folders_of(self._files.beside))
 
     @contextlib.contextmanager
-    def _own_credentials(self) -> Iterator[None]:
-        """Have the variables of the storage's credentials as they were: a script may have set others for its inputs."""
-        scripts = {name: value for name, value in os.environ.items() if name.startswith(CREDENTIALS)}
-        ours = {name: value for name, value in self._before.items() if name.startswith(CREDENTIALS)}
-        _replace(scripts, ours)
+    def _own_variables(self) -> Iterator[None]:
+        """Have the variables as they were before the script: under ``spark-submit`` the JVM runs by then.
+
+        A tutorial's ``JAVA_HOME`` need not exist here, and keys for the script's inputs do not open the storage.
+        """
+        scripts = _difference(self._before, os.environ)
+        _replace({name: self._before.get(name) for name in scripts})
         try:
             yield
         finally:
-            _replace(ours, scripts)
+            _replace(scripts)
 
 
-def _replace(there: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    for name in there.keys() - wanted.keys():
-        del os.environ[name]
-    os.environ.update(wanted)
+def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """Return what was set or, None, removed in an environment."""
+    names = before.keys() | after.keys()
+    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
+
+
+def _replace(wanted: Mapping[str, str | None]) -> None:
+    for name, value in wanted.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -207,23 +207,13 @@ def test_a_spec_that_says_how_the_storage_is_reached_is_obeyed_for_its_bucket() 
 # --- the next process ------------------------------------------------------------------------------------------------
 
 
-def test_what_a_script_asked_for_is_there_for_the_next_process_of_the_pod(tmp_path: Path) -> None:
-    asked = Asked({"spark.serializer": "x"}, {"TZ": "UTC", "GONE": None})
-    last_script.keep(str(tmp_path), asked)
-    assert last_script.read(str(tmp_path)) == asked
-    assert asked.over({"GONE": "1", "HOME": "/"}) == {"HOME": "/", "TZ": "UTC"}
-    assert last_script.difference({"GONE": "1", "HOME": "/"}, {"HOME": "/", "TZ": "UTC"}) == asked.variables
-
-
-def test_no_secret_is_kept_of_what_a_script_sets(tmp_path: Path) -> None:
+def test_what_a_script_asked_for_is_there_for_the_next_process_of_the_pod_and_no_secret(tmp_path: Path) -> None:
     last_script.keep(str(tmp_path), Asked({"spark.serializer": "x", "spark.my.password": "hunter2hunter2"}))
     assert last_script.read(str(tmp_path)) == Asked({"spark.serializer": "x"})
     assert "hunter2" not in (tmp_path / last_script.NAME).read_text()
-    last_script.keep(str(tmp_path), Asked({"spark.serializer": "x"}, {"API_TOKEN": "hunter2hunter2"}))
-    assert (last_script.read(str(tmp_path)), list(tmp_path.iterdir())) == (Asked(), [])
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3, "variables": {}}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3}'])
 def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / last_script.NAME).write_text(content)
     assert last_script.read(str(tmp_path)) == Asked()

@@ -88,7 +88,7 @@ def test_a_command_serves_one_start_unless_its_jvm_came_up(tmp_path: Path) -> No
     assert KeptCommand(tmp_path, "digest").take() is not None
 
 
-def test_the_arguments_that_are_foreseen_are_those_that_pyspark_has(
+def test_the_arguments_that_are_foreseen_are_those_that_pyspark_has_whatever_a_variable_adds(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = tmp_path / "arguments"
@@ -99,12 +99,13 @@ def test_the_arguments_that_are_foreseen_are_those_that_pyspark_has(
     monkeypatch.setenv("SPARK_HOME", str(home))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     settings = {"spark.app.name": "a 'b", **SETTINGS}
-    for submit in (None, "--jars 'a b.jar' pyspark-shell"):
+    for submit in (None, "--deploy-mode cluster --jars 'a b.jar' pyspark-shell"):
         if submit is not None:
             monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit)
         with pytest.raises(PySparkRuntimeError):
             launching.launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), "/nonexistent", frozenset())
-        assert shown.read_text().splitlines() == arguments_of(settings, os.environ)
+        assert shown.read_text().splitlines() == arguments_of(settings)
+        assert os.environ.get("PYSPARK_SUBMIT_ARGS") == submit
 
 
 def test_a_kept_command_that_does_not_work_is_followed_by_sparks_own_way(
