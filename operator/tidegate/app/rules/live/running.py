@@ -99,7 +99,7 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
 def keep_driver_of_invalid_spec(o: Observation, now: float) -> Verdict | None:
     """Leave a driver as it is while no pod can be made of the changed spec: nothing would come after it."""
     driver = o.driver
-    if driver is None or driver.spec_hash == o.spec_hash or ended_for_good(driver) or driver.phase == "Failed":
+    if driver is None or not _is_replaced(o, driver) or ended_for_good(driver) or driver.phase == "Failed":
         return None
     why_not = why_not_built(o)
     if not why_not:
@@ -110,9 +110,9 @@ def keep_driver_of_invalid_spec(o: Observation, now: float) -> Verdict | None:
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
-    """Stop a driver that was started with other restart fields than the spec has now."""
+    """Stop a driver that was started with other restart fields than the spec has now, or on the state to be left."""
     driver = o.driver
-    if driver is None or driver.spec_hash == o.spec_hash:
+    if driver is None or not _is_replaced(o, driver):
         return None
     reason, then = why_another_version(o)
     return Verdict(
@@ -122,6 +122,16 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
         messages.stopping_and(driver.name, then, ended=driver.finished),
         after=(DeleteDriver(driver),),
     )
+
+
+def _is_replaced(o: Observation, driver: PodRecord) -> bool:
+    """Return whether a driver is not the one that is to run: of another version, or from before a rollback.
+
+    A rollback by hand may go back to the very version that runs: it did not differ in more than its number, or offsets.
+    """
+    upgrade = o.app.status.upgrade
+    is_left = upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
+    return is_left or driver.spec_hash != o.spec_hash
 
 
 def why_another_version(o: Observation) -> tuple[Reason, str]:

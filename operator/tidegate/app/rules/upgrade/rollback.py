@@ -99,11 +99,11 @@ def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why:
 
 def stable_version_runs(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record that the stable version runs again."""
-    driver = o.driver
-    if not upgrade.epoch or o.app.status.last_stable is None:
+    driver, stable = o.driver, o.app.status.last_stable
+    if not upgrade.epoch or stable is None or driver is None or driver.epoch < upgrade.epoch:
         return None
-    if driver is None or driver.epoch < upgrade.epoch or driver.spec_hash == upgrade.to_spec_hash:
-        return None
+    if driver.spec_hash == upgrade.to_spec_hash != stable.spec_hash:
+        return None  # a request for a rollback may come with the spec set back to the version that it goes back to
     if not runs_ready(o) and not has_completed(driver):
         return None
     return change(upgrade, messages.rolled_back(upgrade.message), reason_from(upgrade.reason))

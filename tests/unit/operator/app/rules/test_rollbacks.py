@@ -32,10 +32,11 @@ from tidegate_testing.observations import (
     report_of,
     running_driver,
 )
-from tidegate_testing.plans import acts, status_of
+from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import (
     COPY,
     IMAGE,
+    NO_POD,
     PIN,
     A,
     B,
@@ -598,3 +599,47 @@ def test_a_start_from_nothing_by_the_number_alone_stays_one_under_test_when_the_
     status = status_of(decide(observe(tested, **runs(tested, 0)), NOW))
     assert status.upgrade is not None
     assert (status.upgrade.phase, status.last_stable) == (UpgradePhase.GATE, stable_of(old))
+
+
+# --- by hand, together with another edit ------------------------------------------------------------------------------
+
+
+def asked_for(app: StreamingApp, driver: dict[str, Any]) -> StreamingApp:
+    """Return the application after a rollback to version A was asked for, with A in the spec, and A was launched."""
+    app = written(observe(edited(app, {IMAGE: A, "upgrade.rollbackTo": PIN}), **driver))
+    assert app.status.upgrade is not None
+    assert app.status.upgrade.phase is UpgradePhase.ROLLING_BACK
+    plan = decide(observe(app), NOW)
+    start = launch_of(plan).start_from
+    assert start is not None
+    assert start.snapshot == PIN
+    return msgspec.structs.replace(app, status=status_of(plan))
+
+
+def test_a_rollback_that_is_asked_for_with_the_previous_spec_after_a_refused_edit_comes_to_its_end() -> None:
+    new = version(B, 2)
+    refused = written(observe(edited(upgraded(new, app_with({IMAGE: A})), NO_POD), **runs(new)))
+    assert refused.status.upgrade is not None
+    assert refused.status.upgrade.phase is UpgradePhase.REFUSED
+    app = asked_for(refused, runs(new))
+    app = written(observe(app, **runs(app)))
+    assert app.status.upgrade is not None
+    assert app.status.upgrade.phase is UpgradePhase.ROLLED_BACK
+    app = written(observe(app, **runs(app)))
+    assert app.status.upgrade is not None
+    assert app.status.upgrade.phase is UpgradePhase.WITHDRAWN
+
+
+def test_a_rollback_to_the_version_that_runs_since_its_number_was_set_back_stops_it_and_starts_from_the_pin() -> None:
+    before, new = app_with({IMAGE: A}), app_with({IMAGE: A, "restartNonce": 1})  # which read from other offsets
+    done = upgrading(launched(new, 2, phase=Phase.RUNNING), before, UpgradePhase.COMPLETED, previous=stable_of(before))
+    done = msgspec.structs.replace(done, status=msgspec.structs.replace(done.status, last_stable=stable_of(new)))
+    again = written(observe(edited(done, {IMAGE: A}), **runs(done)))
+    again = written(observe(again))
+    assert (again.status.epoch, again.status.applied_spec_hash) == (3, spec_hash(before))
+    wanted = edited(again, {IMAGE: A, "upgrade.rollbackTo": PIN})
+    assert acts(decide(observe(wanted, **runs(again)), NOW), do.DeleteDriver)
+    app = asked_for(again, runs(again))
+    plan = decide(observe(app, **runs(app)), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    assert record(plan).phase is UpgradePhase.ROLLED_BACK
