@@ -21,6 +21,7 @@ PATH_STYLE = (
 NAMESPACE = "an application runs in its resource's namespace"
 POD_NAMES = "Tidegate names the pods"
 PYTHON_PATH = "use application.env, whose PYTHONPATH is put behind the runtime's"
+DRIVER_PYTHON = "use application.image, whose python3 on its PATH runs the driver"
 BOTH_TEMPLATES = "use podTemplate for driver and executors, or executor.podTemplate for executors alone"
 DRIVER_TEMPLATE, EXECUTOR_TEMPLATE = "use driver.podTemplate", "use executor.podTemplate"
 DRIVER_CPU, DRIVER_CPU_LIMIT = "use driver.resources.requests.cpu", "use driver.resources.limits.cpu"
@@ -37,6 +38,7 @@ OWNED_KEYS: dict[str, str] = {
     "spark.driver.supervise": "use restart.policy",
     "spark.driver.memoryOverhead": DRIVER_MEMORY,
     "spark.driver.memoryOverheadFactor": DRIVER_MEMORY,
+    "spark.pyspark.driver.python": DRIVER_PYTHON,
     "spark.executor.instances": "use executor.instances",
     "spark.executor.cores": "use executor.cores",
     "spark.cores.max": EXECUTOR_INSTANCES,

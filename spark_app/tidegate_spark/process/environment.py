@@ -16,6 +16,8 @@ from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 
 SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
+WORKERS_PYTHON = "PYSPARK_PYTHON"
+"""PySpark's variable: the program that runs Python workers."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def inherited_variables(config: DriverConfig, variables: Mapping[str, str], pyth
         python: the program that runs it. Driver and executors share the image; without being told, the workers'
             ``python3`` could be another one than ours.
     """
-    added = {name: variables.get(name, python) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    added = {name: variables.get(name, python) for name in (WORKERS_PYTHON, "PYSPARK_DRIVER_PYTHON")}
+    # Spark reads this setting where it starts the script, as spark-submit does, and passes it on so.
+    added[WORKERS_PYTHON] = config.spark_conf.get("spark.pyspark.python") or added[WORKERS_PYTHON]
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     added |= {"PYSPARK_PIN_THREAD": "true", protocol.LINEAGE_VARIABLE: str(config.lineage)}
     # The JVM passes it on to the process that plans for the source of control messages. A JVM that is started ahead of

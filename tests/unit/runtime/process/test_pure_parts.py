@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from tidegate_spark.executors.leftovers import leftovers
 from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN
 from tidegate_spark.monitoring.watch import COMPLETED, jvm_outcome
 from tidegate_spark.process import logs
-from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.faults import Link
 from tidegate_spark.process.outcome import Outcome
@@ -63,6 +64,19 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
     assert conf["spark.executorEnv.TIDEGATE_PROCESS"] == "20260101T000000.000Z-e3"
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
+
+
+def test_python_workers_run_by_the_program_that_the_spec_names_as_under_spark_submit() -> None:
+    named = replace(CONFIG, spark_conf={"spark.pyspark.python": "/opt/other/python3"})
+    own = {"PYSPARK_PYTHON": "/opt/venv/python3"}
+    for config, variables, runs in (
+        (CONFIG, {}, "/usr/bin/python3"),
+        (CONFIG, own, "/opt/venv/python3"),
+        (named, own, "/opt/other/python3"),
+    ):
+        assert inherited_variables(config, variables, "/usr/bin/python3")["PYSPARK_PYTHON"] == runs
+    # The driver runs already.
+    assert sparkconf.ignored_keys(replace(CONFIG, spark_conf={"spark.pyspark.driver.python": "python3.12"}))
 
 
 def test_the_jvm_is_told_which_fence_this_driver_holds() -> None:
