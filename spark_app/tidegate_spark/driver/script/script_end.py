@@ -112,8 +112,11 @@ class ExitCalls:
         self._logging_ends = True
 
     def install(self) -> None:
-        """Take the place of ``atexit.register`` and ``atexit.unregister`` from now on."""
-        register, unregister = atexit.register, atexit.unregister
+        """Take the place of the functions of ``atexit`` from now on.
+
+        One of them is called by scripts that end by ``os._exit``, which would leave out what they registered.
+        """
+        register, unregister, run = atexit.register, atexit.unregister, atexit._run_exitfuncs
         self._finalizers_of_others = frozenset(_finalizers())
 
         def register_here(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
@@ -126,7 +129,7 @@ class ExitCalls:
 
         def leave_to_interpreter() -> None:
             # A child has what its parent registered, and calls it if it ends as an interpreter does.
-            atexit.register, atexit.unregister = register, unregister
+            atexit.register, atexit.unregister, atexit._run_exitfuncs = register, unregister, run
             for function, args, kwargs in self._calls:
                 register(function, *args, **kwargs)
             self._calls.clear()
@@ -134,6 +137,7 @@ class ExitCalls:
                 each.atexit = False
 
         atexit.register, atexit.unregister = register_here, unregister_here
+        atexit._run_exitfuncs = self._call_registered
         os.register_at_fork(after_in_child=leave_to_interpreter)
 
     def call(self) -> None:
@@ -144,9 +148,7 @@ class ExitCalls:
         modules have registered that before our time.
         """
         _call("concurrent.futures.process", "_python_exit")
-        while self._calls:
-            function, args, kwargs = self._calls.pop()
-            _call_guarded(lambda: function(*args, **kwargs))  # noqa: B023 - called before the next turn
+        self._call_registered()
         while left := [each for each in _finalizers() if each not in self._finalizers_of_others]:
             _call_guarded(left[-1])
         # Twice does no harm.
@@ -154,6 +156,11 @@ class ExitCalls:
         if self._logging_ends:
             self._logging_ends = False
             _call("logging", "shutdown")
+
+    def _call_registered(self) -> None:
+        while self._calls:
+            function, args, kwargs = self._calls.pop()
+            _call_guarded(lambda: function(*args, **kwargs))  # noqa: B023 - called before the next turn
 
 
 def _finalizers() -> list[Any]:

@@ -126,6 +126,27 @@ calls.call()
     assert "ValueError: what it says" in done.stderr
 
 
+def test_a_program_that_makes_the_calls_at_exit_itself_has_its_own_made_and_none_of_the_runtimes() -> None:
+    done = run_apart("""
+import atexit, multiprocessing, os
+from tidegate_spark.driver.script.script_end import ExitCalls
+
+atexit.register(print, "of the runtime", flush=True)
+calls = ExitCalls()
+calls.install()
+atexit.register(print, "of the script", flush=True)
+child = multiprocessing.get_context("fork").Process(target=lambda: atexit._run_exitfuncs())
+child.start()
+child.join()
+print("now", flush=True)
+atexit._run_exitfuncs()
+calls.call()
+os._exit(0)
+""")
+    # A child is no driver, and calls all that it has, as its interpreter would.
+    assert done.stdout.splitlines() == ["of the script", "of the runtime", "now", "of the script"], done.stderr
+
+
 def test_what_python_does_at_exit_for_its_own_modules_is_done_once_and_only_for_the_script() -> None:
     done = run_apart("""
 import atexit, logging, logging.handlers, sys, weakref
