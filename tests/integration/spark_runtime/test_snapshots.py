@@ -8,7 +8,15 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tidegate_spark.contract.protocol import EXIT_DEPENDENCY, EXIT_OK, DriverConfig, StartFrom, Storage, to_json
+from tidegate_spark.contract.protocol import (
+    EXIT_DEPENDENCY,
+    EXIT_OK,
+    EXIT_STOPPED,
+    DriverConfig,
+    StartFrom,
+    Storage,
+    to_json,
+)
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import (
     LARGEST_ORDERS,
@@ -252,3 +260,18 @@ def test_a_pod_takes_nothing_from_a_storage_that_is_anothers_by_now(
     code, reports = run_pod(config, orders, tmp_path / "pod")
     assert (code, reports["a"].state, reports["b"].state) == (EXIT_OK, SnapshotState.FAILED, SnapshotState.DISPOSED)
     assert "another application" in reports["a"].message
+
+
+def test_a_query_that_writes_its_progress_later_has_snapshots_and_no_warning_ends_anything(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("strict", "strict_warnings.py")
+    driver.await_batch(2, "counted")
+    driver.await_batch(5, "later")
+    take(driver, "a")
+    # Of the later one it is the last batch whose commit is written, as a restart would have it.
+    assert await_state(driver, "a", SnapshotState.READY).queries.keys() == {"counted", "later"}
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED, driver.output[-3000:]
+    assert "Warning: " not in driver.output
+    assert driver.termination.reason is Reason.STOPPED
