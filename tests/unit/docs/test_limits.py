@@ -18,6 +18,8 @@ from tidegate.pods.spark.memory import HEAP_PERCENT, SMALLEST_HEAP_MIB
 from tidegate.snapshots.rules.refusing import MOST_OPEN
 from tidegate.snapshots.rules.retention import LARGEST_SKEW
 from tidegate_spark.contract import control_protocol
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Place
 from tidegate_spark.contract.reasons.registry import AREAS
 from tidegate_spark.control.channels import envelope, pending_replies
 from tidegate_spark.control.channels.ports import LARGEST_EVENT
@@ -132,6 +134,14 @@ def test_every_fault_that_a_restart_does_not_fix_is_on_the_page_about_phases() -
     assert listed is not None
     not_fixed = {entry.reason.value for area in AREAS for entry in area.entries if not entry.start_fixes}
     assert set(re.findall(r"`(\w+)`", listed[1])) == not_fixed
+
+
+@pytest.mark.parametrize(("page", "place"), [("rehearse.md", Place.REHEARSAL), ("repartition.md", Place.REPARTITION)])
+def test_every_cause_of_a_rehearsals_or_repartitions_end_has_a_row(page: str, place: Place) -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", (DOCS / "guide" / page).read_text(), re.MULTILINE)
+    named = {cause for row in rows for cause in re.findall(r"`(\w+)`", row)}
+    causes = {entry.reason for area in AREAS for entry in area.entries if place in entry.places}
+    assert causes - {Reason.UNKNOWN} - named == set()
 
 
 def test_every_log_level_that_a_message_may_set_is_named() -> None:
