@@ -20,7 +20,6 @@ LONG_MODULES = {
 FULL_FOLDERS: dict[str, str] = {}
 LONG_FUNCTIONS = {
     "operator/tidegate/app/rules/status.py::build_status": "one line a field",
-    "operator/tidegate/autoscaling/algorithm/measured.py::_between": "one line a field",
     "operator/tidegate/autoscaling/metrics.py::AutoscalerMetrics.__init__": "one statement a metric",
     "operator/tidegate/pods/builders/driver_config.py::build_driver_config": "one line a field",
     "operator/tidegate/pods/records/read_pods.py::build_record": "one line a field",

@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import (
+    Condition,
     DriverStatus,
     ExecutorsStatus,
     LastExit,
@@ -34,7 +35,7 @@ from tidegate.app.rules.live.unused_offsets import offsets_condition
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found, starts_elsewhere
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
-from tidegate.app.rules.schedule import evaluate_schedule, schedule_condition
+from tidegate.app.rules.schedule import ScheduleDecision, evaluate_schedule, schedule_condition
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition.phase import with_progress, without_progress
 from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets, with_ignored_offsets
@@ -64,16 +65,12 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         runs: whether its queries run, whatever the verdict says of the spec.
     """
     in_other = verdict.adopt[1] not in (0, o.app.status.lineage)
-    if any(verdict.adopt):
-        stored = adopted(o.app.status, *verdict.adopt, verdict.adopt_opening)
-        o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=with_ignored_offsets(o, stored)))
+    o = _with_adopted(o, verdict)
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
     # Of a driver whose agent was not heard yet it is not known in which one it runs.
     lineage = lineage_to_launch(o) if verdict.launch else old.lineage
-    reported = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
-    known = tuple(_at_the_end(query, o.driver) for query in reported) if lineage == old.lineage else reported
-    queries = () if verdict.launch else known
+    queries = () if verdict.launch else _known_queries(o, lineage)
     listed = listed_queries(queries)
     is_new = bool(report and report.queries) or not queries
     unlisted = len(queries) - len(listed) if is_new else old.more_queries
@@ -84,12 +81,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         conditions=(
             *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
             available_condition(o, verdict, upgrade, now, runs=runs),
-            *channel_condition(o, verdict, now),
-            *instances_condition(o, now),
-            *periods_condition(o, now),
-            *schedule_condition(o, schedule, now),
-            *secrets_condition(o, now),
-            *offsets_condition(o, now),
+            *_passing_conditions(o, verdict, schedule, now),
         ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
@@ -116,6 +108,34 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         snapshots=schedule.status,
         control=control_status(o),
         autoscaling=autoscaling_status(o),
+    )
+
+
+def _with_adopted(o: Observation, verdict: Verdict) -> Observation:
+    """Return the observation with the counts that the application's storage has, where the status has lost them."""
+    if not any(verdict.adopt):
+        return o
+    stored = adopted(o.app.status, *verdict.adopt, verdict.adopt_opening)
+    return dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=with_ignored_offsets(o, stored)))
+
+
+def _known_queries(o: Observation, lineage: int) -> tuple[QueryStatus, ...]:
+    report = o.agent.report if o.agent else None
+    reported = tuple(_query(q) for q in report.queries) if report and report.queries else o.app.status.queries
+    return tuple(_at_the_end(q, o.driver) for q in reported) if lineage == o.app.status.lineage else reported
+
+
+def _passing_conditions(
+    o: Observation, verdict: Verdict, schedule: ScheduleDecision, now: float
+) -> tuple[Condition, ...]:
+    """Return the conditions that an application has only for as long as there is something to report."""
+    return (
+        *channel_condition(o, verdict, now),
+        *instances_condition(o, now),
+        *periods_condition(o, now),
+        *schedule_condition(o, schedule, now),
+        *secrets_condition(o, now),
+        *offsets_condition(o, now),
     )
 
 

@@ -227,20 +227,10 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
     rows, arriving = sum(span.rows for span in spans), sum(span.arriving for span in spans)
     busiest = max(spans, key=lambda span: span.busy)
     saturated = any(span.saturated for span in spans)
-    slots = last.running * cores
+    work = _work(first, last, cores, spans)
     lags = [query.lag_rows for query in last.queries if query.lag_rows >= 0]
     sources = [query.source_partitions for query in last.queries]
     batches = sum(b.batches - a.batches for a, b in zip(first.queries, last.queries, strict=True))
-    worked, tells = last.task_seconds - first.task_seconds, first.task_seconds >= 0
-    if tells:
-        rate = rows * cores / worked if worked > 0 else 0.0
-        utilization = min(1.0, worked / (slots * busiest.seconds))
-        at_once = worked / busiest.working if busiest.working > 0 else 0.0
-    else:
-        # Batches that follow one another are as long as there is work: what more could be done shows in none of them.
-        bound = busiest.busy >= FULL and not saturated
-        rate = 0.0 if bound or not busiest.working else rows / (busiest.working * last.running)
-        utilization, at_once = min(1.0, busiest.busy), 0.0
     silent = any(b.rows <= 0 and b.batches > a.batches for a, b in zip(first.queries, last.queries, strict=True))
     return Measured(
         seconds=last.at - first.at,
@@ -249,8 +239,8 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         arriving=arriving,
         arriving_lately=arriving,
         processed=sum(span.processed for span in spans),
-        rate=rate if math.isfinite(rate) else 0.0,
-        utilization=utilization,
+        rate=work.rate if math.isfinite(work.rate) else 0.0,
+        utilization=work.utilization,
         busy=min(1.0, busiest.busy),
         saturated=saturated,
         lag_rows=sum(lags) if lags else -1,
@@ -261,12 +251,37 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         shares=tuple(span.rows / rows for span in spans) if rows > 0 else (),
         paced=sum(query.pace for query in first.queries) if all(span.full for span in spans if span.rows) else 0.0,
         batch_seconds=max(query.batch_seconds for query in last.queries),
-        tasks_at_once=at_once,
+        tasks_at_once=work.at_once,
         idle_executors=last.idle_executors,
         source_partitions=-1 if min(sources) < 0 else sum(sources),
         state_partitions=sum(query.state_partitions for query in last.queries),
-        uncounted=silent and rows <= 0 and utilization >= UNCOUNTED,
+        uncounted=silent and rows <= 0 and work.utilization >= UNCOUNTED,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the executors did: rows that one does in a second, share of their time, and tasks that ran at once."""
+
+    rate: float
+    utilization: float
+    at_once: float
+
+
+def _work(first: Sample, last: Sample, cores: int, spans: Sequence[_Span]) -> _Work:
+    """Return what the executors did, by the time of their tasks or, of a runtime that does not count it, of batches."""
+    rows, busiest = sum(span.rows for span in spans), max(spans, key=lambda span: span.busy)
+    if first.task_seconds >= 0:
+        worked = last.task_seconds - first.task_seconds
+        return _Work(
+            rate=rows * cores / worked if worked > 0 else 0.0,
+            utilization=min(1.0, worked / (last.running * cores * busiest.seconds)),
+            at_once=worked / busiest.working if busiest.working > 0 else 0.0,
+        )
+    # Batches that follow one another are as long as there is work: what more could be done shows in none of them.
+    bound = busiest.busy >= FULL and not any(span.saturated for span in spans)
+    rate = 0.0 if bound or not busiest.working else rows / (busiest.working * last.running)
+    return _Work(rate, utilization=min(1.0, busiest.busy), at_once=0.0)
 
 
 def _spans(first: Sample, last: Sample) -> list[_Span]:
