@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 
 import urllib3
 
+from devcluster.kinds import Resource, first_named, full_name, read_resource
+
 T = TypeVar("T")
 Object = Mapping[str, Any]
 Objects = list[dict[str, Any]]
@@ -50,29 +52,6 @@ class RequestFailedError(OSError):
 
 class UnknownKindError(RequestFailedError):
     """The API server serves nothing of this name."""
-
-
-@dataclass(frozen=True)
-class Resource:
-    """One kind of objects, as the API server serves it."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool
-    names: frozenset[str]
-
-    @property
-    def api_version(self) -> str:
-        """Return what manifests name."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def path(self, namespace: str, name: str = "") -> str:
-        """Return the path of the collection, or of one object in it."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        within = f"/namespaces/{namespace}" if self.namespaced else ""
-        return f"{root}{within}/{self.plural}" + (f"/{urllib.parse.quote(name)}" if name else "")
 
 
 @dataclass(frozen=True)
@@ -162,13 +141,12 @@ class KubeApi:
         options = {"fieldValidation": "Strict", "fieldManager": manager}
         query = urllib.parse.urlencode({**options, "dryRun": "All"} if dry_run else options)
         where = manifest["metadata"].get("namespace") or self._namespace(namespace)
-
         pretended = [("Impersonate-User", user)] * bool(user) + [("Impersonate-Group", group) for group in groups]
 
         def write(resource: Resource) -> dict[str, Any]:
             return shown(self._write("POST", f"{resource.path(where)}?{query}", manifest, pretended))
 
-        return self._served(_full_name(manifest), write)
+        return self._served(full_name(manifest), write)
 
     def create_text(self, kind: str, namespace: str, text: bytes) -> None:
         """Create an object from what need not be readable JSON; raise RequestFailedError."""
@@ -204,7 +182,7 @@ class KubeApi:
     def exists(self, manifest: Object) -> bool:
         """Say whether there is an object of a manifest's kind and name; raise RequestFailedError."""
         metadata = manifest["metadata"]
-        return self.get(_full_name(manifest), metadata["name"], metadata.get("namespace", "")) is not None
+        return self.get(full_name(manifest), metadata["name"], metadata.get("namespace", "")) is not None
 
     @contextlib.contextmanager
     def changes(self, kind: str, namespace: str, version: str) -> Iterator[urllib3.BaseHTTPResponse]:
@@ -234,10 +212,10 @@ class KubeApi:
             UnknownKindError: the server serves no such thing.
             RequestFailedError: it could not be asked.
         """
-        found = _first(self._known or (), name)
+        found = first_named(self._known or (), name)
         if found is None:
             self._known = self._discover()
-            found = _first(self._known, name)
+            found = first_named(self._known, name)
         if found is None:
             raise UnknownKindError(f'error: the server doesn\'t have a resource type "{name}"')
         return found
@@ -258,7 +236,7 @@ class KubeApi:
     def _discover(self) -> Sequence[Resource]:
         groups = [group for root in ("/api", "/apis") for group in self._read(root, _AGGREGATED)["items"]]
         return [
-            _resource(group["metadata"].get("name", ""), version["version"], each)
+            read_resource(group["metadata"].get("name", ""), version["version"], each)
             for group in groups
             for version in group["versions"]
             for each in version.get("resources", [])
@@ -352,29 +330,6 @@ def _refusal(answer: urllib3.BaseHTTPResponse) -> RequestFailedError:
     reason = str(status.get("reason", ""))
     shown = f"Error from server ({reason})" if reason else "Error from server"
     return RequestFailedError(f"{shown}: {status.get('message', '')}", answer.status, reason)
-
-
-def _resource(group: str, version: str, entry: Object) -> Resource:
-    names = {entry["resource"], entry.get("singularResource", ""), *entry.get("shortNames", [])} - {""}
-    kind = entry.get("responseKind", {}).get("kind", "")
-    namespaced = entry["scope"] == "Namespaced"
-    return Resource(group, version, entry["resource"], kind, namespaced, frozenset(names))
-
-
-def _first(known: Sequence[Resource], name: str) -> Resource | None:
-    plain, _, where = name.partition(".")
-    for each in known:
-        # As manifests name it: Kind, version and group.
-        if (each.kind, f"{each.version}.{each.group}") == (plain, where):
-            return each
-        if plain.lower() in each.names and where in ("", each.group, f"{each.version}.{each.group}"):
-            return each
-    return None
-
-
-def _full_name(manifest: Object) -> str:
-    group, _, version = str(manifest["apiVersion"]).rpartition("/")
-    return f"{manifest['kind']}.{version}.{group}"
 
 
 # --- kubeconfigs ------------------------------------------------------------------------------------------------------
