@@ -137,11 +137,16 @@ def helpless(areas: Iterable[Area]) -> set[str]:
 
 
 def test_every_reason_has_one_entry() -> None:
-    assert (without_entry(AREAS), twice(AREAS)) == (set(), set())
+    assert (without_entry(AREAS), twice(AREAS)) == (set(), set()), (
+        f"each reason has one entry, in its area's module in {_REGISTRY}areas/: the first have none, the second several"
+    )
 
 
 def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
-    assert (unused(AREAS, product()), unknown(product())) == (set(), set())
+    assert (unused(AREAS, product()), unknown(product())) == (set(), set()), (
+        f"the first are given nowhere: use them, or remove member and entry; the second are no member of Reason in "
+        f"{_REGISTRY}__init__.py, or are written as text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,15 +166,17 @@ def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
     ],
 )
 def test_a_reason_is_documented_where_it_stands(folder: str, places: set[Place]) -> None:
-    assert misplaced(folder, places, product()) == set()
+    assert misplaced(folder, places, product()) == set(), (
+        f"{folder} gives these: add one of {sorted(place.name for place in places)} to the places of their entries"
+    )
 
 
 def test_every_reason_has_a_page() -> None:
-    assert pageless(AREAS, pages()) == set()
+    assert pageless(AREAS, pages()) == set(), "docs/ has no such page, or it has no such heading"
 
 
 def test_every_fault_says_what_to_do_or_what_follows() -> None:
-    assert helpless(AREAS) == set()
+    assert helpless(AREAS) == set(), "write `remedy` or `after` in their entries"
 
 
 def test_the_name_of_a_reason_is_the_word_itself() -> None:

@@ -6,7 +6,7 @@ The product is the operator and the runtime; samples, tests and the development 
 import ast
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -66,16 +66,33 @@ def long_functions(sources: dict[str, str]) -> set[str]:
     }
 
 
+def remedy(found: Set[str], allowed: Set[str], limit: str) -> str:
+    """Return what a failure says: what is too large, what is allowed in vain, and what to do."""
+    lists = "with its reason in a list of this file, if it cannot be divided"
+    return "\n".join(
+        (
+            *(f"{each} has more than {limit}: divide it, or name it {lists}" for each in sorted(found - allowed)),
+            *(
+                f"{each} has no more than {limit}: take it out of the list of this file"
+                for each in sorted(allowed - found)
+            ),
+        )
+    )
+
+
 def test_no_module_is_longer_than_it_may_be() -> None:
-    assert long_modules(modules()) == LONG_MODULES.keys()
+    said = remedy(long_modules(modules()), LONG_MODULES.keys(), f"{LINES_OF_MODULE} lines")
+    assert not said, said
 
 
 def test_no_folder_has_more_modules_than_it_may_have() -> None:
-    assert full_folders(modules()) <= FULL_FOLDERS.keys()
+    said = remedy(full_folders(modules()), FULL_FOLDERS.keys(), f"{MODULES_OF_FOLDER} modules")
+    assert not said, said
 
 
 def test_no_function_is_longer_than_it_may_be() -> None:
-    assert long_functions(modules()) == LONG_FUNCTIONS.keys()
+    said = remedy(long_functions(modules()), LONG_FUNCTIONS.keys(), f"{LINES_OF_FUNCTION} lines, its docstring aside")
+    assert not said, said
 
 
 def test_what_is_too_large_is_noticed() -> None:
@@ -86,3 +103,6 @@ def test_what_is_too_large_is_noticed() -> None:
     crowd = {f"folder/m{number}.py": "" for number in range(MODULES_OF_FOLDER)}
     assert full_folders({**crowd, "folder/__init__.py": ""}) == set()
     assert full_folders({**crowd, "folder/more.py": ""}) == {"folder"}
+    large, allowed = remedy({"a.py"}, {"b.py"}, "400 lines").splitlines()
+    assert large.startswith("a.py has more than 400 lines: divide it")
+    assert allowed.startswith("b.py has no more than 400 lines: take it out")

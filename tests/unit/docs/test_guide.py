@@ -15,6 +15,7 @@ from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.api.streaming_app import KIND, Phase, StreamingAppSpec
 from tidegate_spark.contract.control_protocol import BUILT_IN_TYPES
 from tidegate_spark.contract.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
+from tidegate_spark.contract.reasons.entry import Place
 
 ROOT = Path(__file__).parents[3]
 PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs" / "guide").glob("*.md"))}
@@ -61,13 +62,40 @@ def test_every_example_of_a_message_is_one_the_operator_reads(example: dict[str,
 
 
 def test_every_type_that_all_applications_understand_is_named() -> None:
-    assert [
-        kind for kind in BUILT_IN_TYPES if f"`{kind}`" not in section("control-messages.md", "Send control messages")
-    ] == []
+    named = section("control-messages.md", "Send control messages")
+    assert [kind for kind in BUILT_IN_TYPES if f"`{kind}`" not in named] == [], (
+        "name it in docs/guide/control-messages.md, under Send control messages"
+    )
+    control = (ROOT / "docs" / "control.md").read_text()
+    described = first_column(control.partition("\n## Built-in types\n")[2].partition("\n## ")[0])
+    assert [kind for kind in BUILT_IN_TYPES if kind not in described] == [], (
+        "give it a row in docs/control.md, under Built-in types"
+    )
+    description = _message_types()
+    assert [kind for kind in BUILT_IN_TYPES if f"{kind}:" not in description] == [], (
+        "describe it in crds/controlmessages.tidegate.dev.yaml, spec.type; then make generate"
+    )
+
+
+def _message_types() -> str:
+    crd = yaml.safe_load((ROOT / "crds" / "controlmessages.tidegate.dev.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return str(schema["properties"]["spec"]["properties"]["type"]["description"])
 
 
 def test_every_phase_is_explained() -> None:
-    assert first_column(section("watch.md", "Phases")) == [phase.value for phase in Phase]
+    assert first_column(section("watch.md", "Phases")) == [phase.value for phase in Phase], (
+        "docs/guide/watch.md, under Phases, has a row for each, in the order of the enumeration"
+    )
+
+
+def test_every_condition_beside_the_three_is_explained_and_in_the_schema() -> None:
+    kinds = [place.value.removeprefix("condition ") for place in Place if place.value.startswith("condition ")]
+    crds = "\n".join(path.read_text() for path in (ROOT / "crds").glob("*.yaml"))
+    assert [kind for kind in kinds if kind not in GUIDE] == [], "explain it in docs/guide/watch.md"
+    assert [kind for kind in kinds if f"{kind}:" not in crds and f"{kind}," not in crds] == [], (
+        "describe it in crds/*.yaml, status.conditions; then make generate"
+    )
 
 
 def test_the_table_of_edits_is_the_table_of_change_classes() -> None:
@@ -75,8 +103,18 @@ def test_the_table_of_edits_is_the_table_of_change_classes() -> None:
     effects = {effect for _, effect in rows}
     by_effect = [[fields for fields, effect in rows if effect == each] for each in effects]
     documented = {tuple(sorted(re.findall(r"`([^`]+)`", ", ".join(fields)))) for fields in by_effect}
-    assert documented == {fields_of(change_class) for change_class in ChangeClass}
+    given = {fields_of(change_class) for change_class in ChangeClass}
+    assert documented == given, _difference(
+        {f for each in given for f in each}, {f for each in documented for f in each}
+    )
     assert sum(len(fields) for fields in documented) == len(CHANGE_CLASSES)
+
+
+def _difference(classes: set[str], documented: set[str]) -> str:
+    return (
+        "the table in docs/guide/change.md lists each field of api/change_classes.py, in the row of its class: "
+        f"add {sorted(classes - documented)}, remove {sorted(documented - classes)}"
+    )
 
 
 def test_the_table_of_owned_settings_is_tidegates() -> None:

@@ -14,7 +14,11 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_committed_record_names_every_file_of_tests_and_no_other() -> None:
     record = Durations.load()
-    assert sorted(record.gate) == files(), "run: make durations"
+    missing, gone = sorted(set(files()) - set(record.gate)), sorted(set(record.gate) - set(files()))
+    assert (missing, gone) == ([], []), (
+        "tests/durations.json, gate: add a line for each of the first list, with its seconds, and remove the second; "
+        "`make durations` does so after a whole `make test`"
+    )
 
 
 def test_a_record_that_was_written_is_read_again(tmp_path: Path) -> None:

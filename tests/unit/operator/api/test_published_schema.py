@@ -65,7 +65,11 @@ def struct_types(kind: Any) -> list[Any]:
     ids=["spec", "status", "a snapshot's spec", "a snapshot's status", "a message's spec", "a message's status"],
 )
 def test_schema_and_model_have_the_same_fields(schema: dict[str, Any], model: type) -> None:
-    assert sorted(schema_fields(schema)) == sorted(model_fields(msgspec.inspect.type_info(model)))
+    in_schema, in_model = schema_fields(schema), model_fields(msgspec.inspect.type_info(model))
+    assert (sorted(set(in_schema) - set(in_model)), sorted(set(in_model) - set(in_schema))) == ([], []), (
+        f"the first are only in crds/*.yaml: add them to {model.__name__} or its parts, in {model.__module__}; the "
+        "second are only in the model: add them to the schema"
+    )
 
 
 def defaults(schema: dict[str, Any]) -> Any:

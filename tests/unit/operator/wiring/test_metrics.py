@@ -1,4 +1,4 @@
-"""The operator's figures: what Prometheus sees of applications, and that nothing stays of those that are gone."""
+"""The operator's metrics: what Prometheus sees of applications, and that nothing stays of those that are gone."""
 
 from prometheus_client import generate_latest
 
