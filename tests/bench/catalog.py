@@ -1,11 +1,11 @@
 """Memory that a catalog of snapshots takes, by snapshot. Starts nothing, reads no clock."""
 
-import argparse
 import dataclasses
 import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
@@ -16,11 +16,7 @@ _FILE_BYTES = 1 << 20
 
 def main(arguments: Sequence[str]) -> int:
     """Read a catalog of large snapshots: memory while it is known, and at most while it is read and written."""
-    parser = argparse.ArgumentParser(
-        prog="make bench NAME=catalog ARGS=…",
-        description=main.__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = bench_options("catalog", main.__doc__)
     parser.add_argument("--snapshots", type=int, default=20, help="each with as many objects")
     parser.add_argument("--objects", type=int, default=10_000, help="that a snapshot refers to")
     parser.add_argument("--new", type=int, default=1_000, help="of them that its parent does not have")

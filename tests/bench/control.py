@@ -25,6 +25,7 @@ from tests.bench.control_apps import (
     start_kafka,
 )
 from tests.bench.control_results import KINDS, LOGS, LONG, Burst, Latency, Window
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -51,11 +52,7 @@ Part = tuple[dict[str, float], Any]
 
 def main(arguments: Sequence[str]) -> int:
     """Tell a pipeline things; its throughput, how soon messages are in force, a long log, bursts."""
-    parser = argparse.ArgumentParser(
-        prog="make bench NAME=control ARGS=…",
-        description=main.__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = bench_options("control", main.__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
     parser.add_argument("--pairs", type=int, default=10, help="of windows: throughput and long-log")
     parser.add_argument("--batches", type=int, default=24, help="counted in a window")

@@ -4,7 +4,6 @@ A real API server with an audit log, kwok nodes, stand-in agents, and the operat
 are made by turns: with the ten alone, with hostile objects in another namespace, and while those are being stored.
 """
 
-import argparse
 import asyncio
 import random
 import time
@@ -16,6 +15,7 @@ from tests.bench.agents import StandInAgents
 from tests.bench.audit import read_audit_log
 from tests.bench.hostile_results import ALONE, ARRIVING, KINDS, PRESENT, Delays, Window, latencies, results
 from tests.bench.load import USER_AGENT, Load
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
@@ -43,11 +43,7 @@ MIB = 2**20
 
 def main(arguments: Sequence[str]) -> int:
     """Edit ten applications with and without hostile objects beside them; latency, memory, the event loop's delay."""
-    parser = argparse.ArgumentParser(
-        prog="make bench NAME=hostile ARGS=…",
-        description=main.__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = bench_options("hostile", main.__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="windows of each kind")
     parser.add_argument("--edits", type=int, default=20, help="of each application in a window")
     parser.add_argument("--objects", type=int, default=60, help="of the generator, of each kind, in a window")

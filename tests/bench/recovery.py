@@ -5,13 +5,13 @@ of its own, so that the kubelet restarts it at once: cold start first, then the 
 trials take turns, so that whatever else the machine does falls on both.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -41,10 +41,9 @@ class Trial:
 
 def main(arguments: Sequence[str]) -> int:
     """Kill a driver; time to the next committed batch, over a cold start's, with the operator running and stopped."""
-    parser = argparse.ArgumentParser(prog="make bench NAME=recovery ARGS=…", description=main.__doc__)
-    parser.add_argument("--trials", type=int, default=5, help="trials of each mode (default 5)")
+    parser = bench_options("recovery", main.__doc__, on_cluster=True)
+    parser.add_argument("--trials", type=int, default=5, help="trials of each mode")
     parser.add_argument("--victim", choices=sorted(VICTIMS), default="jvm", help="which of the driver's processes dies")
-    parser.add_argument("--cluster", default="recovery", help="development cluster; taken down, unless it runs already")
     options = parser.parse_args(arguments)
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"recovery-{int(time.time())}"

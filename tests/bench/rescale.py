@@ -4,7 +4,6 @@ The first on this machine with a real S3 server: each trial has a fresh copy of 
 of what is measured, because the store does it. The second on a development cluster; needs root.
 """
 
-import argparse
 import dataclasses
 import json
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.executors import starts
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -55,11 +55,10 @@ class Trial:
 
 def main(arguments: Sequence[str]) -> int:
     """Divide the state of many keys again, over Spark's own call; start one more executor, over a plain Spark's."""
-    parser = argparse.ArgumentParser(prog="make bench NAME=rescale ARGS=…", description=main.__doc__)
-    parser.add_argument("--keys", type=int, default=1_000_000, help="with state (default 1000000)")
-    parser.add_argument("--trials", type=int, default=5, help="of each way (default 5)")
-    parser.add_argument("--cores", type=int, default=2, help="of the Spark that divides the state (default 2)")
-    parser.add_argument("--cluster", default="rescale", help="development cluster; taken down, unless it runs already")
+    parser = bench_options("rescale", main.__doc__, on_cluster=True)
+    parser.add_argument("--keys", type=int, default=1_000_000, help="with state")
+    parser.add_argument("--trials", type=int, default=5, help="of each way")
+    parser.add_argument("--cores", type=int, default=2, help="of the Spark that divides the state")
     parser.add_argument("--without-cluster", action="store_true", help="leave the executors out")
     options = parser.parse_args(arguments)
     with LocalApps() as apps:

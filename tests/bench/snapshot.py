@@ -4,7 +4,6 @@ One application with a Spark of its own in local mode, its state in RocksDB, and
 Whatever is compared takes turns within the run.
 """
 
-import argparse
 import statistics
 import threading
 import time
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.bench.batch_files import BatchFiles
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -67,11 +67,7 @@ class Window:
 
 def main(arguments: Sequence[str]) -> int:
     """Take snapshots of a large state; time over a plain copy's, a second one over the first, batches meanwhile."""
-    parser = argparse.ArgumentParser(
-        prog="make bench NAME=snapshot ARGS=…",
-        description=main.__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = bench_options("snapshot", main.__doc__)
     parser.add_argument("--state-mib", type=int, default=1024, help="size of the state")
     parser.add_argument("--trials", type=int, default=5, help="pairs of snapshots, each beside a plain copy")
     parser.add_argument("--windows", type=int, default=5, help="of batches, of each kind")

@@ -4,7 +4,6 @@ A real API server with an audit log, kwok nodes whose pods become Running, and t
 yardstick in the same run is a bare create of the same pods by a plain HTTP client.
 """
 
-import argparse
 import asyncio
 import contextlib
 import sys
@@ -18,6 +17,7 @@ from tests.bench.agents import StandInAgents
 from tests.bench.audit import Request, by_client, percentile, read_audit_log
 from tests.bench.floor import PREFIX, Floor, Launch
 from tests.bench.load import Load
+from tests.bench.options import bench_options
 from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
@@ -49,9 +49,9 @@ def fleet(arguments: Sequence[str]) -> int:
 
 
 def _measure(bench: str, description: str | None, arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog=f"make bench NAME={bench} ARGS=…", description=description)
-    parser.add_argument("--apps", type=int, default=200, help="applications applied at once (default 200)")
-    parser.add_argument("--idle-seconds", type=int, default=60, help="how long to watch the idle operator (default 60)")
+    parser = bench_options(bench, description)
+    parser.add_argument("--apps", type=int, default=200, help="applications applied at once")
+    parser.add_argument("--idle-seconds", type=int, default=60, help="how long to watch the idle operator")
     parser.add_argument(
         "--variant",
         choices=("plain", "fleet"),

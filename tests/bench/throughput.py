@@ -4,7 +4,6 @@ Each way is a Spark with two executors on this machine that send each other half
 trial counts, and each rests while another one works. Starts processes, reads /proc.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from tests.bench.intervals import median
+from tests.bench.options import bench_options
 from tests.bench.process_tree import thread_seconds
 from tests.bench.report import print_report
 from tests.bench.reporting import say
@@ -59,11 +59,11 @@ class Trial:
 
 def main(arguments: Sequence[str]) -> int:
     """Work the same batches off with Spark's ports open and closed, in turns."""
-    parser = argparse.ArgumentParser(prog="make bench NAME=throughput ARGS=…", description=main.__doc__)
-    parser.add_argument("--rows", type=int, default=200_000, help="of a batch, 144 bytes each (default 200000)")
-    parser.add_argument("--batches", type=int, default=10, help="of a trial (default 10)")
-    parser.add_argument("--trials", type=int, default=7, help="of each way (default 7)")
-    parser.add_argument("--warm", type=int, default=WARM, help=f"trials of each way that do not count ({WARM})")
+    parser = bench_options("throughput", main.__doc__)
+    parser.add_argument("--rows", type=int, default=200_000, help="of a batch, 144 bytes each")
+    parser.add_argument("--batches", type=int, default=10, help="of a trial")
+    parser.add_argument("--trials", type=int, default=7, help="of each way")
+    parser.add_argument("--warm", type=int, default=WARM, help="trials of each way that do not count")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         files = Path(folder) / "input"

@@ -4,7 +4,6 @@ A development cluster with the operator as the chart ships it, and one small app
 pod of its own. Upgrades and pods made by hand take turns, so that whatever else the machine does falls on both.
 """
 
-import argparse
 import copy
 import json
 import statistics
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.floor import bare
+from tests.bench.options import bench_options
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -44,9 +44,8 @@ class Trial:
 
 def main(arguments: Sequence[str]) -> int:
     """Upgrade an application; its last batch to the first of the new version, over a driver pod made again by hand."""
-    parser = argparse.ArgumentParser(prog="make bench NAME=upgrade ARGS=…", description=main.__doc__)
-    parser.add_argument("--trials", type=int, default=5, help="trials of each mode (default 5)")
-    parser.add_argument("--cluster", default="upgrade", help="development cluster; taken down, unless it runs already")
+    parser = bench_options("upgrade", main.__doc__, on_cluster=True)
+    parser.add_argument("--trials", type=int, default=5, help="trials of each mode")
     options = parser.parse_args(arguments)
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"upgrade-{int(time.time())}"
