@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from tidegate_spark.jvm import launching, session
 from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN, JvmProcess
+from tidegate_testing.waiting import wait_for
 
 SECONDS = 20.0
 ENDS_IF_ASKED = ["sh", "-c", "read line; kill -KILL $$"]
@@ -63,17 +63,15 @@ def end(process: JvmProcess) -> None:
     process.stdin.close()
 
 
-def await_end(process: JvmProcess) -> int | None:
-    deadline = time.monotonic() + SECONDS
-    while session.jvm_exit_code() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+def await_end() -> int | None:
+    wait_for("the JVM's end", lambda: session.jvm_exit_code() is not None, SECONDS, 0.01)
     return session.jvm_exit_code()
 
 
 def test_a_killed_jvm_has_the_signal_as_its_exit_code(jvm: JvmProcess) -> None:
     assert session.jvm_exit_code() is None
     end(jvm)
-    assert (await_end(jvm), jvm.wait(), jvm.returncode) == (-9, -9, -9)
+    assert (await_end(), jvm.wait(), jvm.returncode) == (-9, -9, -9)
     with pytest.raises(ChildProcessError):
         os.waitpid(jvm.pid, os.WNOHANG)  # nothing of it is left
 
@@ -90,7 +88,7 @@ def test_the_end_of_a_jvm_that_the_script_has_collected_is_not_known(
     on_child(action)
     assert session.jvm_exit_code() is None, "it runs"
     end(jvm)
-    assert await_end(jvm) == EXIT_NOT_KNOWN
+    assert await_end() == EXIT_NOT_KNOWN
     assert (jvm.wait(), session.jvm_exit_code(connection_lost=True)) == (EXIT_NOT_KNOWN, EXIT_NOT_KNOWN)
 
 
@@ -123,7 +121,7 @@ def test_threads_that_ask_at_once_all_learn_how_it_ended() -> None:
 def test_the_childrens_exit_codes_are_left_to_the_script(jvm: JvmProcess) -> None:
     child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(5)"])
     end(jvm)
-    assert await_end(jvm) == -9
+    assert await_end() == -9
     assert child.wait(SECONDS) == 5
 
 
