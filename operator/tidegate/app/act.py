@@ -24,6 +24,7 @@ from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.process_state import SnapshotNotCreated, SnapshotRefusal
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
+from tidegate.engine.refused_writes import report_refused_write
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
@@ -187,6 +188,7 @@ class ActionExecutor:
             self._forget(run)
             return ObserveAgain("the application is gone")
         if isinstance(answer, FAILURES):
+            await report_refused_write(self._events, answer, run.app.metadata, run.now)
             raise RetryLaterError(f"write to the application: {answer}")
         if kind is StreamingApp:
             run.app = answer

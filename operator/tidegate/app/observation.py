@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
@@ -78,6 +78,8 @@ class Observation:
     """The newest complete one of this application."""
     snapshots: tuple[StreamSnapshot, ...] = ()
     """All that refer to an application of this name, whichever it was."""
+    refused_writes: Mapping[str, str] = field(default_factory=dict)
+    """Names of those that the API server does not let be changed, with what is said of it."""
     advice: Advice | None = None
     """The autoscaler's newest, since this process began."""
     quota: Quota | None = None

@@ -60,6 +60,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         origin_unreadable=_origin_is_unreadable(index, known),
         last_snapshot=index.of(SnapshotIndex).newest_ready(known.app),
         snapshots=index.of(SnapshotIndex).of_app(key) if _regards_snapshots(known.app) else (),
+        refused_writes=index.of(SnapshotIndex).refused_writes(key) if known.metadata.deletion_timestamp else {},
         advice=index.of(AutoscalingIndex).advice(known.app),
         memory=index.memory(key),
         deciding_since=index.deciding_since,

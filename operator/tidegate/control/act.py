@@ -17,6 +17,7 @@ from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlMetrics
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order
+from tidegate.engine.refused_writes import report_refused_write
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
@@ -98,6 +99,7 @@ class ControlActionExecutor:
             self._index.of(ControlIndex).remove(message.key, metadata.uid)
             return ObserveAgain(f"message {metadata.name} is gone")
         if isinstance(answer, FAILURES):
+            await report_refused_write(self._events, answer, metadata, now, CONTROL_KIND)
             raise RetryLaterError(f"write to message {metadata.name}: {answer}")
         self._index.of(ControlIndex).put(answer)
         self._metrics.control.count(message, answer)

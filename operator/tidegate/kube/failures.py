@@ -69,6 +69,8 @@ class Unavailable:
     """No answer, or a fault of the server: whether the request took effect is not known."""
 
     message: str
+    internal_error: bool = False
+    """The server says that something within failed (500), such as an admission webhook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         causes = status.details.causes if status.details else []
         terminating = any(cause.reason == _TERMINATING_CAUSE for cause in causes)
         return Forbidden(message, terminating, foreign_text.is_by_limit_range(message))
-    return kind(message) if kind else Unavailable(message)
+    return kind(message) if kind else Unavailable(message, code == 500)
 
 
 def is_about_object(failure: Failure) -> bool:

@@ -27,6 +27,7 @@ from tidegate.cache.pods.act import delete_pod
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
+from tidegate.engine.refused_writes import report_refused_write
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
@@ -120,6 +121,7 @@ class SnapshotActionExecutor:
         # The answer is not decoded: it cannot be read either.
         answer = await self._client.merge_patch(item(SNAPSHOT_KIND, *unreadable.key), change, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
+            await report_refused_write(self._events, answer, metadata, now, SNAPSHOT_KIND)
             raise RetryLaterError(f"write to the snapshot: {answer}")
 
     async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
@@ -193,7 +195,12 @@ class SnapshotActionExecutor:
             self._index.of(SnapshotIndex).remove(run.key, run.snapshot.metadata.uid)
             return ObserveAgain("the snapshot is gone")
         if isinstance(answer, FAILURES):
+            message = await report_refused_write(self._events, answer, run.snapshot.metadata, run.now, SNAPSHOT_KIND)
+            if message:
+                self._remember(run.key, write_refused=(part, message))
             raise RetryLaterError(f"write to the snapshot: {answer}")
+        if self._index.of(SnapshotIndex).memory(run.key).write_refused[0] == part:  # another part may still be refused
+            self._remember(run.key, write_refused=("", ""))
         # The watch reports a resource that is gone with its last finalizer.
         run.snapshot = answer
         self._index.of(SnapshotIndex).put(answer)

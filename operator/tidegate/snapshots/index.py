@@ -51,6 +51,11 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Return what this process remembers of a snapshot."""
         return self.memories.get(key, SnapshotMemory())
 
+    def refused_writes(self, app: Key) -> dict[str, str]:
+        """Return which snapshots of an application the API server does not let be changed, and what is said of it."""
+        messages = ((key[1], self.memory(key).write_refused[1]) for key in sorted(self._of_app.get(app, ())))
+        return {name: message for name, message in messages if message}
+
     def remove(self, key: Key, uid: str) -> bool:
         """Forget one that is gone, and take in no late news of it; returns whether it was known."""
         if not super().remove(key, uid):

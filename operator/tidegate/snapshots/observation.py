@@ -41,6 +41,9 @@ class SnapshotMemory:
     """Why the agent did not take the last order; empty if it did."""
     refusal: PodRefusal | None = None
     progress: PodProgress | None = None
+    write_refused: tuple[str, str] = ("", "")
+    """Which part of the resource the API server did not let be changed (the status, or the rest), and what is said of
+    it; empty texts once that part could be written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,13 @@ class SnapshotReconciler:
         structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
         written = before.status
         log_decision(plan, lambda do: not isinstance(do, WriteSnapshotStatus) or is_news(written, do.status))
+        refused = observation.memory.write_refused
         try:
             outcome = await self.actor.carry_out(before, plan, now)
         finally:
             self._show(key, before)
+            if self.index.of(SnapshotIndex).memory(key).write_refused != refused:
+                self.wake_app(before.app_key)  # one that is deleted says what it waits for
         self._hurry(before, plan)
         self.pods.follow(key, observation.taking or observation.verifying or observation.exporting)
         if outcome is None:

@@ -84,6 +84,7 @@ class Reason(str, Enum):
     IMAGE_PULLING = "ImagePulling"
     POD_NOT_STARTING = "PodNotStarting"
     LAUNCH_REFUSED = "LaunchRefused"
+    WRITE_REFUSED = "WriteRefused"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     POD_NAME_TAKEN = "PodNameTaken"
     ACCESS_NAME_TAKEN = "AccessNameTaken"

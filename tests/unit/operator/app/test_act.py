@@ -484,3 +484,16 @@ async def test_orders_that_an_agent_refuses_are_remembered_until_it_takes_them()
 async def test_an_agent_that_does_not_answer_refuses_nothing() -> None:
     memory = await ordered(World(), running_driver(APP), Unanswered("no answer within 3 s"))
     assert (memory.executors_refused, memory.orders_refused) == (("", ""), ("", ""))
+
+
+async def test_an_application_that_nobody_may_change_says_so_in_an_event() -> None:
+    world = World()
+    world.api.keep(ORDERS, APP)
+    world.api.unchangeable[ORDERS] = Forbidden("denied by a policy")
+    for _ in range(2):
+        with pytest.raises(RetryLaterError, match="denied by a policy"):
+            await world.do(RemoveFinalizer())
+    assert world.reported == [
+        "The API server refuses to change StreamingApp orders: denied by a policy. Correct what it names; Tidegate "
+        "retries."
+    ]

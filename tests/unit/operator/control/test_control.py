@@ -322,3 +322,13 @@ async def test_what_a_quota_refuses_waits() -> None:
     with pytest.raises(RetryLaterError, match="exceeded quota"):
         await world.check()
     assert world.agent.orders == []
+
+
+async def test_a_message_whose_status_nobody_may_write_says_so_in_an_event() -> None:
+    world = World(FIRST)
+    world.runs()
+    world.api.unchangeable[path(FIRST)] = Forbidden("denied by a policy")
+    with pytest.raises(RetryLaterError, match="denied by a policy"):
+        await world.check()
+    published = [o for place, o in world.api.objects.items() if "/events/" in place]
+    assert [(o["reason"], "denied by a policy" in o["message"]) for o in published] == [("WriteRefused", True)]

@@ -32,7 +32,7 @@ def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
         (400, "BadRequest", Invalid("m")),
         (403, "Forbidden", Forbidden("m")),
         (401, "Unauthorized", Forbidden("m")),
-        (500, "InternalError", Unavailable("m")),
+        (500, "InternalError", Unavailable("m", internal_error=True)),
         (503, "ServiceUnavailable", Unavailable("m")),
     ],
 )

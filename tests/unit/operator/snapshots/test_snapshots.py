@@ -18,7 +18,8 @@ from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
-from tidegate.kube.failures import Forbidden
+from tidegate.engine.workqueue import RetryLaterError
+from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.index import SnapshotIndex
@@ -386,3 +387,34 @@ async def test_a_snapshot_of_a_suspended_application_is_taken_where_a_limit_rang
     await world.settle()
     (container,) = world.api.objects[TAKE]["spec"]["containers"]
     assert container["resources"]["requests"]["memory"] == "1Gi"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Forbidden("denied by a policy"), Invalid("no"), Unavailable("failed calling webhook", internal_error=True)],
+)
+async def test_a_snapshot_that_nobody_may_change_says_so_in_an_event_and_wakes_its_application(answer: Failure) -> None:
+    world = World()
+    world.api.unchangeable[PATH] = answer
+    with pytest.raises(RetryLaterError):
+        await world.check()
+    expected = (
+        f"The API server refuses to change StreamSnapshot {KEY[1]}: {answer.message}. Correct what it names; Tidegate "
+        "retries."
+    )
+    published = [o for path, o in world.api.objects.items() if "/events/" in path]
+    assert [(o["reason"], o["message"]) for o in published] == [("WriteRefused", expected)]
+    assert world.index.of(SnapshotIndex).refused_writes(ORDERS) == {KEY[1]: expected}
+    assert ORDERS in world.woken
+    world.api.unchangeable.clear()
+    await world.settle()
+    assert world.index.of(SnapshotIndex).refused_writes(ORDERS) == {}
+
+
+async def test_a_snapshot_that_could_not_be_changed_for_want_of_an_answer_is_no_event() -> None:
+    world = World()
+    world.api.unchangeable[PATH] = Unavailable("no answer")
+    with pytest.raises(RetryLaterError):
+        await world.check()
+    assert not [path for path in world.api.objects if "/events/" in path]
+    assert world.index.of(SnapshotIndex).refused_writes(ORDERS) == {}

@@ -104,6 +104,10 @@ def final_snapshot_waits(problem: str) -> str:
     return f"{problem} To finish the deletion without it, set spec.snapshots.finalSnapshot to false."
 
 
+def snapshot_waits(problem: str, name: str) -> str:
+    return f"{problem} To finish the deletion without StreamSnapshot {name}, delete it."
+
+
 def of_snapshot(name: str, problem: str) -> str:
     return f"StreamSnapshot {name}: {problem}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.stream_snapshot import SnapshotPhase, goes_with_storage, is_ready
 from tidegate.api.streaming_app import DeletionPolicy, Phase
@@ -29,6 +31,9 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
         return _begin(o, name, now)
     if found.is_final or found.metadata.deletion_timestamp is not None:
         return None
+    if name in o.refused_writes:
+        message = deletion_messages.final_snapshot_waits(o.refused_writes[name])
+        return Verdict(Phase.DELETING, Health.STALLED, Reason.WRITE_REFUSED, message)
     stalled = found.status.condition(Health.STALLED.value)
     if stalled is not None and stalled.status == "True":
         message = deletion_messages.final_snapshot_waits(deletion_messages.of_snapshot(name, stalled.message))
@@ -49,7 +54,7 @@ def retain_scheduled_snapshots(o: Observation, now: float) -> Verdict | None:
         return None
     # Their own reconciles note it, and wake the application.
     message = deletion_messages.snapshots_retained(len(going), going[0])
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.SNAPSHOTS_RETAINED, message)
+    return _waits_for(o, going, Reason.SNAPSHOTS_RETAINED, message)
 
 
 def mark_purged_snapshots(o: Observation, now: float) -> Verdict | None:
@@ -64,7 +69,16 @@ def mark_purged_snapshots(o: Observation, now: float) -> Verdict | None:
         return None
     # Their own reconciles note it, and wake the application.
     message = deletion_messages.snapshots_purged(len(ready), ready[0])
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, message)
+    return _waits_for(o, ready, Reason.STORAGE_PURGING, message)
+
+
+def _waits_for(o: Observation, names: Sequence[str], reason: Reason, message: str) -> Verdict:
+    """Wait until something is noted on these snapshots; say so if the API server does not let it be."""
+    refused = next((name for name in names if name in o.refused_writes), None)
+    if refused is None:
+        return Verdict(Phase.DELETING, Health.RECONCILING, reason, message)
+    message = deletion_messages.snapshot_waits(o.refused_writes[refused], refused)
+    return Verdict(Phase.DELETING, Health.STALLED, Reason.WRITE_REFUSED, message)
 
 
 def is_asked_for(o: Observation) -> bool:

@@ -141,6 +141,16 @@ def test_one_that_the_api_server_could_not_create_is_waited_for_and_the_cause_is
         assert "Stalled" in str(plan.actions)
 
 
+def test_one_that_nobody_may_change_is_waited_for_and_the_cause_is_said() -> None:
+    plan = decide(observe(doomed(), snapshots=(last(),), refused_writes={NAME: "a policy denied it."}), NOW)
+    assert not acts(plan, RemoveFinalizer)
+    assert (plan.reason, plan.message) == (
+        "WriteRefused",
+        "a policy denied it. To finish the deletion without it, set spec.snapshots.finalSnapshot to false.",
+    )
+    assert [action.reason for action in plan.actions if isinstance(action, PublishEvent)] == ["WriteRefused"]
+
+
 # --- the snapshot's own side ---
 
 

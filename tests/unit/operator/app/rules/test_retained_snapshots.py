@@ -12,6 +12,7 @@ from tidegate.cache.index import Index
 from tidegate.engine.rules.actions import RemoveFinalizer
 from tidegate.snapshots.actions import StampRetention
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.observation import SnapshotMemory
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, observe
@@ -52,6 +53,20 @@ def test_the_application_stays_until_none_says_that_it_goes_with_the_storage() -
     assert (plan.reason, acts(plan, RemoveFinalizer)) == ("SnapshotsRetained", False)
     assert StampRetention(STAYS) in decide_snapshot(snapshots.observe(scheduled(GOES_ALONG), app=app), NOW).actions
     assert goes(app, scheduled(STAYS))
+
+
+def test_an_application_whose_snapshot_nobody_may_change_says_what_its_deletion_waits_for() -> None:
+    found = scheduled(GOES_ALONG)
+    index, name = Index(), found.metadata.name
+    index.put_app(doomed())
+    index.of(SnapshotIndex).put(found)
+    index.of(SnapshotIndex).memories[found.key] = SnapshotMemory(write_refused=("", "a policy denied it."))
+    seen = observe_index(index, ("shop", "orders"), PLATFORM, NOW)
+    assert seen is not None
+    plan = decide(seen, NOW)
+    assert (plan.reason, acts(plan, RemoveFinalizer)) == ("WriteRefused", False)
+    assert plan.message == f"a policy denied it. To finish the deletion without StreamSnapshot {name}, delete it."
+    assert "Stalled" in str(plan.actions)
 
 
 def test_no_other_snapshot_keeps_the_application() -> None:
