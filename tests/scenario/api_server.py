@@ -339,6 +339,14 @@ class ApiServer:
         self._note(Change("DELETED", self.version, place, gone, before, self.clock()))
         return gone
 
+    def put_back(self, path: str, body: Body) -> None:
+        """Have an object as it was once, with its uid; in a new version, because who knew a later one ends."""
+        self._store("MODIFIED" if path in self.objects else "ADDED", place_of(path), body, self.objects.get(path))
+
+    def vanish(self, path: str) -> None:
+        """Have an object not be there, whatever finalizers it has."""
+        self._remove(place_of(path), self.objects[path])
+
     def _note(self, change: Change) -> None:
         plural = change.place.plural
         self._sorted.pop(plural, None)

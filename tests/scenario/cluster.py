@@ -228,6 +228,10 @@ class Cluster:
 
     # --- kubelet ---
 
+    def find_again(self, path: str, uid: str) -> None:
+        """The kubelet finds a pod of its own that it had not, and starts it, whatever was said of it before."""
+        self._sync(path, uid)
+
     def _sync(self, path: str, uid: str) -> None:
         pod = self._world.api.find(path)
         if pod is not None and pod["metadata"]["uid"] != uid:

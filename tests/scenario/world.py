@@ -67,6 +67,10 @@ class World(OperatorsWorld):
         self.quota, self.input = False, True
         self.statuses: dict[str, list[Body]] = {}
         """Statuses that were backed up, by the uid of their application."""
+        self.cluster_backup: dict[str, Body] = {}
+        """All objects as they were when etcd was backed up, by their path."""
+        self.all_noticed_at = 0.0
+        """When each operator process of before etcd was restored has ended, at the latest."""
         self.copies: dict[str, dict[str, bytes]] = {}
         """Backups of storages, by their place."""
         self.newest: dict[str, dict[str, bytes]] = {}
@@ -311,7 +315,9 @@ class World(OperatorsWorld):
         prefix = f"{config.storage.bucket}/{config.storage.prefix}/"
         # An order that comes late, after its end was told, has nothing left to remove.
         there = any(key in self.store.objects for key in _files_of(prefix, snapshot))
-        if there and same and upgrade and snapshot not in upgrade.get("obsolete", ()):
+        # Ordered just after etcd was restored, it is as if it had been just before: the storage is not restored.
+        known = snapshot in upgrade.get("obsolete", ()) or self.now() <= self.all_noticed_at
+        if there and same and upgrade and not known:
             self.violated(f"{snapshot} of {config.app} is disposed of, and its status does not say so")
         self._disposed = prefix, snapshot
 
