@@ -62,8 +62,8 @@ def test_every_page_that_code_names_is_there() -> None:
 
 def test_the_page_on_the_architecture_names_modules_that_there_are() -> None:
     assert unknown((ROOT / "docs" / "architecture.md").read_text()) == set(), (
-        "docs/architecture.md has these in backquotes: there only modules and folders of the packages, or folders of the "
-        "project, are written so; make any other file a link"
+        "docs/architecture.md has these in backquotes, in which it writes only modules and folders of the packages and "
+        "folders of the project: make any other file a link"
     )
 
 
