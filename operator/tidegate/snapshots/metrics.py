@@ -103,7 +103,10 @@ class SnapshotMetrics:
             after: as it is now.
         """
         phase = after.status.phase
-        if phase is None or not self._names.admits(after.app_key):
+        if phase is None:
+            return
+        if not self._names.admits(after.app_key):
+            self._series.remove(after.app_key)
             return
         group = (*after.app_key, phase.value)
         if self._shown.get(after.key) != group:
@@ -125,21 +128,25 @@ class SnapshotMetrics:
 
     def count_expired(self, app: Key) -> None:
         """Count a snapshot that the retention of an application removed."""
-        self._series.of(self._expired, app).inc()
+        if self._names.admits(app):
+            self._series.of(self._expired, app).inc()
 
     def count_verified(self, app: Key, result: str) -> None:
         """Count a snapshot that was read back; whether it is whole is unknown if that could not be done."""
-        self._series.of(self._verified, app, result).inc()
+        if self._names.admits(app):
+            self._series.of(self._verified, app, result).inc()
 
     def count_exported(self, app: Key, complete: bool) -> None:
         """Count an export that has ended."""
-        self._series.of(self._exported, app, "complete" if complete else "failed").inc()
+        if self._names.admits(app):
+            self._series.of(self._exported, app, "complete" if complete else "failed").inc()
 
     def count_taken_by_pod(self, app: Key, seconds: float, *, copied: int, shared: int) -> None:
         """Count a snapshot that a pod took, with its time and the bytes that were copied, and that were not."""
-        self._series.of(self._pod_seconds, app).observe(seconds)
-        self._series.of(self._pod_copied, app).inc(max(0, copied))
-        self._series.of(self._pod_shared, app).inc(max(0, shared))
+        if self._names.admits(app):
+            self._series.of(self._pod_seconds, app).observe(seconds)
+            self._series.of(self._pod_copied, app).inc(max(0, copied))
+            self._series.of(self._pod_shared, app).inc(max(0, shared))
 
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""

@@ -41,6 +41,17 @@ def test_messages_to_any_number_of_names_have_so_many_series() -> None:
     assert "tidegate_control_messages{" not in generate_latest(registry).decode()
 
 
+OF_SNAPSHOTS = (
+    "tidegate_snapshots{",
+    "tidegate_snapshots_verified_total{",
+    "tidegate_snapshots_exported_total{",
+    "tidegate_snapshots_expired_total{",
+    "tidegate_snapshot_pod_seconds_count{",
+    "tidegate_snapshot_pod_copied_bytes_total{",
+    "tidegate_snapshot_pod_shared_bytes_total{",
+)
+
+
 def test_snapshots_of_any_number_of_names_have_so_many_series_and_they_go_with_their_last() -> None:
     registry = CollectorRegistry()
     metrics, known = SnapshotMetrics(registry), ready_snapshot()
@@ -49,8 +60,14 @@ def test_snapshots_of_any_number_of_names_have_so_many_series_and_they_go_with_t
         spec = msgspec.structs.replace(known.spec, app_ref=LocalReference(name=f"a{number}"))
         metadata = msgspec.structs.replace(known.metadata, name=f"s{number}")
         made.append(msgspec.structs.replace(known, spec=spec, metadata=metadata))
+        metrics.count_verified(made[-1].app_key, "whole")
         metrics.show(made[-1], made[-1])
-    assert generate_latest(registry).decode().count("tidegate_snapshots{") == app_names.MOST_NAMES
+        metrics.count_exported(made[-1].app_key, complete=True)
+        metrics.count_expired(made[-1].app_key)
+        metrics.count_taken_by_pod(made[-1].app_key, 1.0, copied=1, shared=1)
+    shown = generate_latest(registry).decode()
+    assert {name: shown.count(name) for name in OF_SNAPSHOTS} == dict.fromkeys(OF_SNAPSHOTS, app_names.MOST_NAMES)
     for snapshot in made:
         metrics.forget(snapshot.key)
-    assert "tidegate_snapshots{" not in generate_latest(registry).decode()
+    shown = generate_latest(registry).decode()
+    assert {name: shown.count(name) for name in OF_SNAPSHOTS} == dict.fromkeys(OF_SNAPSHOTS, 0)
