@@ -13,7 +13,7 @@ from tidegate_spark.contract.reasons import Reason
 
 def why_refused(answer: Failure, about: Metadata, kind: str = KIND) -> str:
     """Return what is said of a write that somebody refuses; empty if the API server only cannot answer now."""
-    # A webhook that fails is an internal error of the server.
+    # A webhook that fails is an internal error of the server; a storage that fails is none, and is back by itself.
     refused = isinstance(answer, Invalid | Forbidden) or (isinstance(answer, Unavailable) and answer.internal_error)
     return write_messages.write_refused(kind, about.name, answer.message) if refused else ""
 

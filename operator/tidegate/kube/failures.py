@@ -70,7 +70,8 @@ class Unavailable:
 
     message: str
     internal_error: bool = False
-    """The server says that something within failed (500), such as an admission webhook."""
+    """The server says that something within failed, such as an admission webhook. It does not of a storage that fails,
+    as while etcd has no leader, nor does a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
+_INTERNAL_ERROR = "InternalError"
+"""The API server's word for what it knows to have failed within, which not every 500 is."""
 _TERMINATING_CAUSE = "NamespaceTerminating"
 """The API server's word for it, among the causes of a refusal."""
 
@@ -145,7 +148,7 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         causes = status.details.causes if status.details else []
         terminating = any(cause.reason == _TERMINATING_CAUSE for cause in causes)
         return Forbidden(message, terminating, foreign_text.is_by_limit_range(message))
-    return kind(message) if kind else Unavailable(message, code == 500)
+    return kind(message) if kind else Unavailable(message, status.reason == _INTERNAL_ERROR)
 
 
 def is_about_object(failure: Failure) -> bool:

@@ -33,6 +33,7 @@ def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
         (403, "Forbidden", Forbidden("m")),
         (401, "Unauthorized", Forbidden("m")),
         (500, "InternalError", Unavailable("m", internal_error=True)),
+        (500, "", Unavailable("m")),  # such as "etcdserver: leader changed", which nobody has to correct
         (503, "ServiceUnavailable", Unavailable("m")),
     ],
 )
