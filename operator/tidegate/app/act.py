@@ -27,6 +27,7 @@ from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_
 from tidegate.engine.refused_writes import report_refused_write
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.pauses import hour_of
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
@@ -278,9 +279,9 @@ class ActionExecutor:
         self._metrics.count_refused_snapshot(run.key)
         before = self._index.memory(run.key).snapshot_not_created
         if before is not None and before.name == name:  # it lasts: a single lost answer is no news
-            await self._events.publish(
-                run.app.metadata, PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, name), run.now
-            )
+            occasion = f"{name}/{hour_of(run.now)}"
+            event = PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, occasion, any_words=True)
+            await self._events.publish(run.app.metadata, event, run.now)
         run.remember(snapshot_not_created=SnapshotNotCreated(name, message, run.now))
         # The plan knew of no failure: the next one says it, and when it is tried again.
         self._wake(run.key)

@@ -95,6 +95,7 @@ class EventPublisher:
             warning=event.warning,
             key=event.occasion,
             kind=kind,
+            any_words=event.any_words,
         )
         name = manifest["metadata"]["name"]
         if name in self._published:

@@ -32,7 +32,6 @@ async def report_refused_write(
     """
     message = why_refused(answer, about, kind)
     if message:
-        await events.publish(
-            about, PublishEvent(Reason.WRITE_REFUSED, message, True, f"write/{hour_of(now)}"), now, kind
-        )
+        event = PublishEvent(Reason.WRITE_REFUSED, message, True, f"write/{hour_of(now)}", any_words=True)
+        await events.publish(about, event, now, kind)
     return message
