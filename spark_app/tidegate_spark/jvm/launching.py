@@ -14,6 +14,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.jvm.jvm_gateway import JvmGateway
 from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 from tidegate_spark.jvm.jvm_process import JvmProcess
 
@@ -39,6 +40,8 @@ def launch(
         PySparkRuntimeError: it ended at once.
         OSError: there is nothing to start.
     """
+    # What PySpark's launcher makes the process and the gateway with.
+    vars(java_gateway).update(Popen=JvmProcess, ClientServer=JvmGateway)
     if starter:
         return _start(conf, executable=starter)
     settings = {key: value for key, value in conf.getAll() if key not in changing}
@@ -83,7 +86,6 @@ def _attach(ahead: HeadStart, digest: str) -> Any:
 
 
 def _start(conf: SparkConf, **how: Any) -> Any:
-    vars(java_gateway)["Popen"] = JvmProcess  # what PySpark's launcher makes the process with
     # Its arguments beat the settings, and under spark-submit nobody reads them.
     arguments = os.environ.pop(ARGUMENTS, None)
     try:
