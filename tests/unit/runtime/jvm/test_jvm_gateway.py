@@ -56,6 +56,18 @@ class _Jvm:
                     first = b""
 
 
+def connect(port: int) -> socket.socket:
+    """Return a connection of the JVM to Python, whose server listens a moment after its start."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+        except ConnectionRefusedError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
+
+
 class _Ahead:
     """A JVM that was started ahead and is up."""
 
@@ -122,8 +134,7 @@ def test_a_function_of_a_batch_is_called_after_a_pause_and_itself_calls_the_jvm_
     parameters.daemonize = parameters.daemonize_connections = True
     gateway.start_callback_server(parameters)
     try:
-        port = gateway._callback_server.get_listening_port()
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as batches, batches.makefile("rb") as lines:
+        with connect(gateway._callback_server.get_listening_port()) as batches, batches.makefile("rb") as lines:
             time.sleep(CALL_SECONDS)  # between two batches
             batches.sendall(f"c\n{name}\ncall\ne\n".encode())
             assert lines.readline() == b"c\n"  # the function's call comes in the same thread of the JVM
