@@ -24,8 +24,14 @@ ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 log = logging.getLogger("tidegate")
 
 
-def launch(
-    conf: SparkConf, directory: str, changing: frozenset[str], ahead: HeadStart | None = None, starter: str = ""
+def launch(  # noqa: PLR0913 - those beyond are by name
+    conf: SparkConf,
+    directory: str,
+    changing: frozenset[str],
+    ahead: HeadStart | None = None,
+    *,
+    starter: str = "",
+    folder: str | None = None,
 ) -> Any:
     """Start the JVM, or take the one that was started ahead; return PySpark's gateway to it.
 
@@ -35,6 +41,7 @@ def launch(
         changing: settings that differ between processes, and on which the command does not depend.
         ahead: the one that was started ahead.
         starter: the program that starts one in place of ``spark-submit``; empty: none.
+        folder: where it runs, and where Spark looks for relative local paths; None: where this process is.
 
     Raises:
         PySparkRuntimeError: it ended at once.
@@ -43,7 +50,7 @@ def launch(
     # What PySpark's launcher makes the process and the gateway with.
     vars(java_gateway).update(Popen=JvmProcess, ClientServer=JvmGateway)
     if starter:
-        return _start(conf, executable=starter)
+        return _start(conf, cwd=folder, executable=starter)
     settings = {key: value for key, value in conf.getAll() if key not in changing}
     digest = digest_of(Path(_find_spark_home()), settings, os.environ)
     gateway = _attach(ahead, digest) if ahead is not None else None
@@ -53,13 +60,13 @@ def launch(
     command = kept.take()
     if command is not None:
         try:
-            gateway = _start(conf, executable=str(command))
+            gateway = _start(conf, cwd=folder, executable=str(command))
         except (PySparkRuntimeError, OSError) as error:
             log.warning("the JVM did not start by the command of the one before: %s", error)
         else:
             kept.keep_again()
             return gateway
-    gateway = _start(conf)
+    gateway = _start(conf, cwd=folder)
     if gateway.proc is not None:
         foreseen = gateway.proc.args[1:] == arguments_of(dict(conf.getAll()))
         kept.keep(gateway.proc.pid, os.environ, foreseen)

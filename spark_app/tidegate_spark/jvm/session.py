@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ class Process:
     """The JVM that was started ahead."""
     starter: str = ""
     """The program that starts a JVM in place of ``spark-submit``; empty: none."""
+    folder: str = field(default_factory=os.getcwd)
+    """Where the JVM runs, wherever a script goes: under ``spark-submit`` it runs before the script does."""
 
 
 RESOLVED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
@@ -100,8 +103,8 @@ def prepare_context(  # noqa: PLR0913 - those beyond are by name
     hidden = script.keys() - without_secrets(script).keys()
     if gateway is None:
         conf = SparkConf().setAll([(key, value) for key, value in settings.items() if key not in hidden])
-        directory, changing = environment.work_directory, sparkconf.OF_ONE_PROCESS
-        gateway = launching.launch(conf, directory, changing, process.ahead, process.starter)
+        directory, how = environment.work_directory, {"starter": process.starter, "folder": process.folder}
+        gateway = launching.launch(conf, directory, sparkconf.OF_ONE_PROCESS, process.ahead, **how)
     if (new or again) and gateway.proc is not None:  # it was started with all of them
         settings = {key: value for key, value in settings.items() if key not in RESOLVED or key in hidden}
     for key in sorted(hidden.intersection(OF_THE_COMMAND)):

@@ -1,5 +1,6 @@
 """The command of a JVM that came up serves the next process of its pod, and nobody else. Real files and processes."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,8 +12,12 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
+from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.jvm import launching, session
 from tidegate_spark.jvm.jvm_command import SUBMIT, KeptCommand, arguments_of, digest_of, script_of
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_testing.driver_process import driver_config
 
 VARIABLES = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "x y'z"}
 SETTINGS = {"spark.driver.memory": "512m"}
@@ -108,6 +113,28 @@ def test_the_arguments_that_are_foreseen_are_those_that_pyspark_has_whatever_a_v
         assert os.environ.get("PYSPARK_SUBMIT_ARGS") == submit
 
 
+def test_the_jvm_runs_in_the_folder_of_before_the_script_wherever_the_script_goes(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "folder"
+    (home / "bin").mkdir()
+    (home / "bin/spark-submit").write_text(f"#!/bin/sh\npwd >{shown}\nexit 1\n")
+    (home / "bin/spark-submit").chmod(0o700)
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    for folder in ("image", "scripts"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "image")
+    held: Any = None  # it is asked for when the JVM runs
+    process = session.Process("driver-1", held, lambda: None)
+    monkeypatch.chdir(tmp_path / "scripts")
+    config = driver_config("app", "main.py", Storage("s3://here/apps/orders"))
+    environment = dataclasses.replace(Environment.read({}), work_directory=str(tmp_path / "work"))
+    with pytest.raises(PySparkRuntimeError):
+        session.prepare_context(config, environment, Progress(config), process)
+    assert shown.read_text().strip() == str(tmp_path / "image")
+    assert Path.cwd() == tmp_path / "scripts"
+
+
 def test_a_kept_command_that_does_not_work_is_followed_by_sparks_own_way(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +160,7 @@ def test_a_kept_command_that_does_not_work_is_followed_by_sparks_own_way(
     conf: Any = Conf()
     for _ in range(2):
         assert isinstance(launching.launch(conf, str(tmp_path), frozenset({"spark.process"})), Gateway)
-    plain = {"start_new_session": True}
+    plain = {"start_new_session": True, "cwd": None}
     assert asked == [{**plain, "executable": str(tmp_path / "launch.used")}, plain, plain]
 
 
