@@ -33,8 +33,7 @@ from tidegate_spark.driver.script.script_end import (
     ExitCalls,
     end_process,
     flush_output,
-    guard_exit,
-    guard_jvm_exit,
+    guard_exits,
     query_of_this_batch,
     what_goes_on,
 )
@@ -191,8 +190,7 @@ class Driver:
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._ending.script_started.set()
         self._exit_calls.install()
-        guard_exit(self._end_at_once)
-        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
+        guard_exits(self._end_at_once)
         ChildSpark(self._queries, self._progress, os.getppid()).start(self._ending.requested)
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))

@@ -52,9 +52,9 @@ def batch_failed(query: str, why: str) -> str:
     return f"A batch of {query!r} failed as the driver stopped ({why.rstrip('.')}); the next start runs it again."
 
 
-def ended_inside(function: str, code: int) -> str:
+def ended_inside(function: str, code: object) -> str:
     return (
-        f"The application called {function}({code}) inside a batch, which is not committed; the next start runs it "
+        f"The application called {function}({code!r}) inside a batch, which is not committed; the next start runs it "
         "again. End the query from another thread, or after its batch."
     )
 

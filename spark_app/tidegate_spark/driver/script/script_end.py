@@ -1,7 +1,7 @@
 """Ends a Python program as the interpreter would: threads, pools, children, ``atexit``.
 
-Calls foreign code, and replaces functions of ``atexit`` and ``os``. The driver's process goes on after the script, so
-the interpreter's own end cannot be used. Source: ``Py_FinalizeEx``, ``threading._shutdown``,
+Calls foreign code, and replaces functions of ``atexit``, ``os`` and PySpark. The driver's process goes on after the
+script, so the interpreter's own end cannot be used. Source: ``Py_FinalizeEx``, ``threading._shutdown``,
 ``concurrent.futures.thread``.
 """
 
@@ -23,6 +23,12 @@ from py4j.java_gateway import JavaClass
 from pyspark import SparkContext
 from pyspark.sql.utils import ForeachBatchFunction
 
+from tidegate_spark.driver.script.script_entry import ScriptRefusedError
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults.foreign_text import first_line
+from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
+
 end_process = os._exit
 """The interpreter's own, for those who have left the termination message."""
 OURS = "tidegate-"
@@ -42,6 +48,13 @@ def flush_output() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):  # foreign code
             stream.flush()  # type: ignore[union-attr] # None is suppressed, too
+
+
+def guard_exits(end: Callable[..., NoReturn]) -> None:
+    """Have an exit of the script's call ``end`` with code and function, or fail its batch's query."""
+    guard_exit(end)
+    guard_jvm_exit(functools.partial(end, function="System.exit"))
+    guard_batches()
 
 
 def guard_exit(end: Callable[[int], NoReturn]) -> None:
@@ -75,6 +88,34 @@ def guard_jvm_exit(end: Callable[[int], NoReturn]) -> None:
         return original(java_class, name)
 
     JavaClass.__getattr__ = attribute
+
+
+class ExitInsideBatchError(Exception):
+    """A batch's function has called ``sys.exit``."""
+
+
+def guard_batches() -> None:
+    """Have ``sys.exit`` inside a batch's function fail the query with a sentence.
+
+    The query fails in any case: the exit ends Python's thread for the batch, and the JVM says that it got no answer.
+    """
+    own, original = os.getpid(), ForeachBatchFunction.call
+
+    @functools.wraps(original)
+    def call(function: ForeachBatchFunction, rows: Any, batch_id: int) -> None:
+        try:
+            original(function, rows, batch_id)
+        except (QueryRefusedError, ScriptRefusedError, DriverStoppingError):
+            raise  # the driver ends with it
+        except SystemExit as error:
+            if os.getpid() != own:
+                raise
+            why, handled = messages.ended_inside("sys.exit", error.code), faults.explain_exit(error)
+            if handled is not None:
+                why = f"{why} {messages.exited_for(handled.exception, first_line(handled.message))}"
+            raise ExitInsideBatchError(why) from error
+
+    ForeachBatchFunction.call = call  # type: ignore[assignment, method-assign] # what the JVM calls for each batch
 
 
 def query_of_this_batch() -> str | None:
