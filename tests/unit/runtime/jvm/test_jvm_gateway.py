@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from pyspark import SparkConf
 
 from tidegate_spark.jvm import launching
 from tidegate_spark.jvm.jvm_prestart import Door
+from tidegate_testing.waiting import wait_for
 
 LIMIT_SECONDS = 0.05
 CALL_SECONDS = 0.2
@@ -28,9 +28,11 @@ class _Jvm:
         self._door.settimeout(None)
         self.port = int(self._door.getsockname()[1])
         self.calls = 0
+        self.closed = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        self.closed.set()
         self._door.close()
 
     def _accept(self) -> None:
@@ -50,7 +52,7 @@ class _Jvm:
                 if line == b"e\n" or (first == b"A\n" and line != b"A\n"):
                     if first == b"c\n":
                         self.calls += 1
-                        time.sleep(CALL_SECONDS)
+                        self.closed.wait(CALL_SECONDS)
                     with contextlib.suppress(OSError):  # it is waited for no more
                         connection.sendall(b"!yv\n")
                     first = b""
@@ -58,14 +60,15 @@ class _Jvm:
 
 def connect(port: int) -> socket.socket:
     """Return a connection of the JVM to Python, whose server listens a moment after its start."""
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port), timeout=10)
-        except ConnectionRefusedError:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.01)
+    found: list[socket.socket] = []
+
+    def tried() -> bool:
+        with contextlib.suppress(ConnectionRefusedError):
+            found.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        return bool(found)
+
+    wait_for("Python's server", tried)
+    return found[0]
 
 
 class _Ahead:
@@ -135,12 +138,12 @@ def test_a_function_of_a_batch_is_called_after_a_pause_and_itself_calls_the_jvm_
     gateway.start_callback_server(parameters)
     try:
         with connect(gateway._callback_server.get_listening_port()) as batches, batches.makefile("rb") as lines:
-            time.sleep(CALL_SECONDS)  # between two batches
+            jvm.closed.wait(CALL_SECONDS)  # between two batches
             batches.sendall(f"c\n{name}\ncall\ne\n".encode())
             assert lines.readline() == b"c\n"  # the function's call comes in the same thread of the JVM
             while lines.readline() != b"e\n":
                 pass
-            time.sleep(CALL_SECONDS)
+            jvm.closed.wait(CALL_SECONDS)
             batches.sendall(b"!yv\n")
             assert lines.readline() == b"!yn\n"  # it returned nothing
     finally:
