@@ -67,7 +67,7 @@ def connect(port: int) -> socket.socket:
             found.append(socket.create_connection(("127.0.0.1", port), timeout=10))
         return bool(found)
 
-    wait_for("Python's server", tried)
+    wait_for("Python's server", tried, 60, 0.01)
     return found[0]
 
 
