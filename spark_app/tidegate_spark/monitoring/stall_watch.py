@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.monitoring.continuous import seconds_between_epochs
@@ -22,6 +24,7 @@ CLEANS_UP = "No new data but cleaning up state"
 _AT_BATCH = (RUNS_BATCH, CLEANS_UP)
 """What Spark's StreamExecution calls itself between writing a batch's offsets and committing it."""
 WAITS_FOR_TRIGGER = "Waiting for next trigger"
+REAL_TIME = "RealTimeTrigger"
 
 log = logging.getLogger("tidegate")
 
@@ -63,7 +66,7 @@ class StallWatch:
                     self._progress.observer.waits(entry.name, True)
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
-            pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
+            pause = seconds_between_epochs(entry.query) if report.continuous else _batch_seconds(entry.query)
             self._progress.observer.waits(entry.name, seen.waits)
             self._progress.query_at_batch(entry.name, seen.batch_under_way and not report.continuous)
             seconds = self._detector.check(entry.name, seen, now, self._up())
@@ -108,6 +111,12 @@ class StallWatch:
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         infos = ((stage, self._tracker.getStageInfo(stage)) for stage in stages)
         return frozenset((stage, info.numCompletedTasks + info.numFailedTasks) for stage, info in infos if info)
+
+
+def _batch_seconds(query: StreamingQuery) -> float:
+    """Return for how long a query's trigger has each batch last: in real-time mode all its tasks read until then."""
+    trigger: Any = query._jsq.streamingQuery().trigger()
+    return int(trigger.batchDurationMs()) / 1000 if trigger.getClass().getSimpleName() == REAL_TIME else 0.0
 
 
 def _words(report: QueryReport, seconds: float, under_way: bool) -> str:

@@ -34,7 +34,15 @@ class Spark:
         self.status, self.triggered = RUNS_BATCH, True
         status = SimpleNamespace(message=lambda: self.status, isTriggerActive=lambda: self.triggered)
         self.between_epochs = 1.0
-        execution = SimpleNamespace(trigger=lambda: SimpleNamespace(intervalMs=lambda: int(1000 * self.between_epochs)))
+        self.batch_lasts = 0.0
+        trigger = SimpleNamespace(
+            getClass=lambda: SimpleNamespace(
+                getSimpleName=lambda: "RealTimeTrigger" if self.batch_lasts else "Trigger"
+            ),
+            intervalMs=lambda: int(1000 * self.between_epochs),
+            batchDurationMs=lambda: int(1000 * self.batch_lasts),
+        )
+        execution = SimpleNamespace(trigger=lambda: trigger)
         java = SimpleNamespace(status=lambda: status, streamingQuery=lambda: execution)
         query = SimpleNamespace(isActive=True, runId="r", _jsq=java)
         tracker = SimpleNamespace(
@@ -108,6 +116,22 @@ def test_a_continuous_query_whose_trigger_is_longer_than_the_timeout_is_stalled_
     assert spark.progress.stalled == ""
     spark.go_on(30)
     assert "Query 'main' committed no epoch" in spark.progress.stalled
+
+
+def test_a_real_time_query_is_stalled_only_when_its_batch_lasts_longer_than_its_trigger_says_and_the_timeout(
+    spark: Spark,
+) -> None:
+    """Its tasks read until the batch is over, and finish all at once."""
+    spark.batch_lasts = 1800.0
+    for batch in range(2):
+        spark.go_on(1800)
+        spark.completed += 1
+        spark.progress.query_committed("main", Commit(batch, 10, 1.0, 1.0, 1000, 0, 0, 1.0))
+        assert spark.progress.stalled == ""
+    spark.go_on(2390)
+    assert spark.progress.stalled == ""
+    spark.go_on(30)
+    assert "No task of query 'main' finished" in spark.progress.stalled
 
 
 def test_a_query_that_waits_longer_than_the_timeout_for_its_trigger_is_not_stalled(spark: Spark) -> None:
