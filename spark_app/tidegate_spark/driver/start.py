@@ -21,7 +21,7 @@ from tidegate_spark.process.environment import Environment, expanded, inherited_
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values, values_of_launch
 from tidegate_spark.process.spark import pyspark_path
-from tidegate_spark.storage import s3_client
+from tidegate_spark.storage import s3_client, start_variables
 
 
 def start(stops: StopLine) -> NoReturn:
@@ -50,6 +50,8 @@ def start(stops: StopLine) -> NoReturn:
     os.environ.update(inherited_variables(config, os.environ, sys.executable))
     name = logs.process_name(time.time(), config.epoch, rehearsal=config.rehearsal is not None)
     ahead = _start_jvm(config, environment, name, output.secrets)
+    # What the script sets later is for its own inputs, not for the application's storage.
+    start_variables.note()
     # Not before: the driver's modules import PySpark.
     from tidegate_spark.driver.driver import Driver  # noqa: PLC0415 - see the line above
 

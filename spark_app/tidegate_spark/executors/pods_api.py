@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate_spark.process.environment import SERVICE_ACCOUNT_DIRECTORY
+from tidegate_spark.storage import start_variables
 
 EXECUTORS = "spark-role=executor"
 """Spark's own label."""
@@ -66,6 +67,9 @@ class PodsApi:
             "Content-Type": "application/json",
         }
         request = urllib.request.Request(url, data=body, method=method, headers=headers)  # noqa: S310 - the API server
-        with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:  # noqa: S310 - likewise
+        # A proxy that the script sets for its own requests need not reach the API server.
+        proxies = urllib.request.ProxyHandler(start_variables.proxies_for(url))
+        opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=self._tls))
+        with opener.open(request, timeout=10) as answer:
             read: bytes = answer.read()
         return read

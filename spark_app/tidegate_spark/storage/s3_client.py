@@ -25,6 +25,7 @@ from tidegate_spark.process.faults.store_codes import (
     THROTTLING_CODES,
     UNSUITABLE_CODES,
 )
+from tidegate_spark.storage import start_variables
 from tidegate_spark.storage import storage_messages as messages
 
 if TYPE_CHECKING:
@@ -117,10 +118,9 @@ def connect(
         EndpointError: if the endpoint is not a URL, or the region cannot be one.
     """
     import boto3  # noqa: PLC0415 - see the module's docstring
-    import botocore.session  # noqa: PLC0415 - likewise
     from botocore.config import Config  # noqa: PLC0415 - likewise
 
-    core = botocore.session.get_session()
+    core = start_variables.new_session()
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=moment_of)
     descriptions = _descriptions(core.get_config_variable("data_path"))
     # boto3 adds its own folder for each client.

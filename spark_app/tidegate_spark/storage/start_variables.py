@@ -1,0 +1,148 @@
+"""The process's variables as they were before the script ran, and botocore sessions that read those. Does I/O.
+
+A script sets ``AWS_PROFILE``, ``AWS_ENDPOINT_URL`` or ``HTTPS_PROXY`` for its own inputs while the driver makes clients
+for the application's storage. botocore has no one place for what it reads, so a few of its private attributes are set;
+``os.environ`` itself stays the script's, whose threads read it at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+_FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+
+
+@dataclass(frozen=True, repr=False)
+class StartVariables:
+    """The variables of a moment; ``repr`` does not show them, because credentials are among them."""
+
+    values: Mapping[str, str]
+    proxies: Mapping[str, str]
+    """By scheme, and ``no`` for what is reached without one, as ``urllib`` has them."""
+
+    @classmethod
+    def read(cls) -> StartVariables:
+        """Return those of now; a script may change ``HOME`` later, so the places of the files are among them."""
+        from urllib.request import getproxies  # noqa: PLC0415 - an executor starts without it
+
+        values = dict(os.environ)
+        files = {name: _expanded(values.get(name, default)) for name, default in _FILES.items()}
+        return cls(values | files, getproxies())
+
+    def bypasses(self, url: str) -> bool:
+        """Return whether ``NO_PROXY`` names the host of ``url``."""
+        from urllib.request import proxy_bypass  # noqa: PLC0415 - likewise
+
+        return bool(proxy_bypass(urlsplit(url).netloc, dict(self.proxies)))
+
+    def proxies_for(self, url: str) -> dict[str, str]:
+        """Return the proxies by which ``url`` is reached, by scheme."""
+        return {} if self.bypasses(url) else dict(self.proxies)
+
+
+def _expanded(path: str) -> str:
+    return os.path.expanduser(os.path.expandvars(path))
+
+
+_noted: list[StartVariables] = []
+
+
+def note() -> None:
+    """Have all later sessions of this process read the variables as they are now."""
+    _noted[:] = [StartVariables.read()]
+
+
+def forget() -> None:
+    """Have later sessions read the variables of their moment, as where no script runs."""
+    _noted.clear()
+
+
+def proxies_for(url: str) -> dict[str, str]:
+    """Return the proxies by which the noted variables reach ``url``, by scheme; those of now if none are noted."""
+    return (_noted[0] if _noted else StartVariables.read()).proxies_for(url)
+
+
+def new_session() -> Session:
+    """Return a botocore session that reads the noted variables; those of now if none are noted."""
+    import botocore.session  # noqa: PLC0415 - boto3 is imported on use: an executor needs it only at its end
+
+    return _session_of(_noted[0]) if _noted else botocore.session.get_session()
+
+
+def _session_of(variables: StartVariables) -> Session:
+    from botocore.config import Config  # noqa: PLC0415 - see new_session
+    from botocore.session import Session  # noqa: PLC0415 - likewise
+
+    class StartSession(Session):
+        """Reads ``variables`` instead of ``os.environ``, also for the clients that renew credentials."""
+
+        def create_client(self, service_name: Any, *args: Any, **named: Any) -> Any:
+            """Return a client with the proxies and the certificates of ``variables``."""
+            if named.get("verify") is None:
+                bundle = self.get_config_variable("ca_bundle")
+                named["verify"] = variables.values.get("REQUESTS_CA_BUNDLE", True) if bundle is None else bundle
+            asked = named.pop("config", None) or Config()
+
+            def reached_by(proxies: dict[str, str]) -> Any:
+                named["config"] = asked.merge(Config(proxies=proxies))
+                return super(StartSession, self).create_client(service_name, *args, **named)
+
+            client = reached_by(dict(variables.proxies))
+            # Only a client tells where it leads if no endpoint is named.
+            bypasses = variables.proxies and variables.bypasses(client.meta.endpoint_url)
+            return reached_by({}) if bypasses else client
+
+        def _add_configured_endpoint_provider(self, client_name: str, config_store: Any) -> None:
+            super()._add_configured_endpoint_provider(client_name, config_store)  # type: ignore[misc] # not in the stubs
+            config_store.get_config_provider("endpoint_url")._environ = variables.values
+
+        def _create_credential_resolver(self) -> Any:
+            resolver = super()._create_credential_resolver()  # type: ignore[misc] # not in the stubs
+            for provider in resolver.providers:
+                _have_provider_read(provider, variables)
+            return resolver
+
+    session = StartSession()
+    _have_settings_read(session, variables.values)
+    return session
+
+
+def _have_settings_read(session: Any, values: Mapping[str, str]) -> None:
+    from botocore import configprovider  # noqa: PLC0415 - see new_session
+
+    store = session.get_component("config_store")
+    chains = configprovider.ConfigChainFactory(session, environ=dict(values))
+
+    def chain_of(name: str, row: tuple[Any, ...]) -> Any:
+        properties, variable, default, conversion = row
+        return chains.create_config_chain(name, variable, properties, default, conversion)
+
+    for name, row in dict(session.session_var_map).items():
+        store.set_config_provider(name, chain_of(name, row))
+    of_s3 = {name: chain_of(name, row) for name, row in configprovider.DEFAULT_S3_CONFIG_VARS.items()}
+    store.set_config_provider("s3", configprovider.SectionConfigProvider("s3", session, of_s3))
+
+
+def _have_provider_read(provider: Any, variables: StartVariables) -> None:
+    """Have one of the places where credentials are looked for read ``variables``; each renews them as before."""
+    from botocore import credentials  # noqa: PLC0415 - see new_session
+    from botocore.httpsession import URLLib3Session  # noqa: PLC0415 - likewise
+
+    for attribute in ("environ", "_environ"):
+        if hasattr(provider, attribute):
+            setattr(provider, attribute, variables.values)
+    kind = type(provider)
+    if issubclass(kind, credentials.AssumeRoleWithWebIdentityProvider):
+        names = provider._CONFIG_TO_ENV_VAR
+        provider._get_env_config = lambda key: variables.values.get(names.get(key, ""))
+    if issubclass(kind, credentials.InstanceMetadataProvider):
+        fetcher = provider._role_fetcher
+        fetcher._disabled = variables.values.get("AWS_EC2_METADATA_DISABLED", "false").lower() == "true"
+        fetcher._session = URLLib3Session(timeout=fetcher._timeout, proxies=variables.proxies_for(fetcher._base_url))
