@@ -17,6 +17,7 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.entries import Entry
 from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.stopping import is_real_time
 
 INTERVAL_SECONDS = 5.0
 RUNS_BATCH = "Processing new data"
@@ -24,7 +25,6 @@ CLEANS_UP = "No new data but cleaning up state"
 _AT_BATCH = (RUNS_BATCH, CLEANS_UP)
 """What Spark's StreamExecution calls itself between writing a batch's offsets and committing it."""
 WAITS_FOR_TRIGGER = "Waiting for next trigger"
-REAL_TIME = "RealTimeTrigger"
 
 log = logging.getLogger("tidegate")
 
@@ -115,8 +115,8 @@ class StallWatch:
 
 def _batch_seconds(query: StreamingQuery) -> float:
     """Return for how long a query's trigger has each batch last: in real-time mode all its tasks read until then."""
-    trigger: Any = query._jsq.streamingQuery().trigger()
-    return int(trigger.batchDurationMs()) / 1000 if trigger.getClass().getSimpleName() == REAL_TIME else 0.0
+    execution: Any = query._jsq.streamingQuery()
+    return int(execution.trigger().batchDurationMs()) / 1000 if is_real_time(execution) else 0.0
 
 
 def _words(report: QueryReport, seconds: float, under_way: bool) -> str:

@@ -122,15 +122,17 @@ def stop_at_boundary(
         began = time.monotonic()
         lost = why_lost(entry.query)
         patience = Patience(began if lost else deadline, functools.partial(is_computed, entry.query))
-        interrupted = True
+        interrupted, unlogged = True, False
         try:
-            interrupted = _stop_one(entry.query, patience, unwinding_seconds)
+            interrupted, unlogged = _stop_one(entry.query, patience, unwinding_seconds)
         except (Py4JError, OSError) as error:
             # The JVM is gone, or has another inside than we know; what the query's logs say decides what is reported.
             log.warning("stopping: query %r is interrupted, because it cannot be watched: %s", entry.name, error)
             _interrupt(entry.query, unwinding_seconds)
         ended = time.monotonic()
         read = _read_logs(entry.name, entry.query)
+        if unlogged and read.boundary and read.commits is not None:
+            read = dataclasses.replace(read, offsets=read.commits + 1)
         failure = lost if interrupted else _why_failed(entry.query)
         stopped = results[entry.name] = (
             read if read.boundary else dataclasses.replace(read, given_up=patience.gave_up, failure=failure)
@@ -148,8 +150,8 @@ def stop_at_boundary(
     return [results.get(entry.name, Stopped(entry.name, None, None)) for entry in entries]
 
 
-def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: float) -> bool:
-    """Stop a query; return whether it was interrupted."""
+def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: float) -> tuple[bool, bool]:
+    """Stop a query; return whether it was interrupted, and whether so in a batch that is in no log."""
     execution: Any = query._jsq.streamingQuery()
     thread = execution.queryExecutionThread()
     if _has_batches(execution):
@@ -158,11 +160,13 @@ def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: floa
         while thread.isAlive() and not patience.is_over() and not position_of(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
     if not thread.isAlive():
-        return False
+        return False, False
+    # In real-time mode a batch's offsets are written when it ends. Without the lock: the stack alone is of interest.
+    unlogged = is_real_time(execution) and position_of(thread, execution.awaitProgressLock()).executes
     # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. What nobody
     # computes is run again by the next start, now or then.
     _interrupt(query, unwinding_seconds)
-    return True
+    return True, unlogged
 
 
 def _why_failed(query: StreamingQuery) -> str:
@@ -187,6 +191,11 @@ def waits_for_tasks(query: StreamingQuery) -> bool:
 def _has_batches(execution: Any) -> bool:
     """Return whether an execution goes from batch to batch; a continuous one does not."""
     return str(execution.getClass().getName()).endswith("MicroBatchExecution")
+
+
+def is_real_time(execution: Any) -> bool:
+    """Return whether a query is in real-time mode, in which each batch reads for as long as its trigger says."""
+    return str(execution.trigger().getClass().getSimpleName()) == "RealTimeTrigger"
 
 
 def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:

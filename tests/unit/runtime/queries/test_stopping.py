@@ -76,7 +76,7 @@ def test_a_query_that_cannot_be_watched_is_interrupted_and_not_said_to_be_at_a_b
 class QueryInsideBatch:
     """A query inside a batch that ends with nothing but an interruption; its last batch is not committed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, begun: int = 4, trigger: str = "ProcessingTimeTrigger") -> None:
         self.interrupted = False
         frames = [SimpleNamespace(getMethodName=lambda name=name: name) for name in INSIDE_BATCH.methods]
         thread = SimpleNamespace(
@@ -89,8 +89,9 @@ class QueryInsideBatch:
             queryExecutionThread=lambda: thread,
             awaitProgressLock=lambda: lock,
             state=lambda: SimpleNamespace(get=lambda: state),
-            offsetLog=lambda: self._log(4),
+            offsetLog=lambda: self._log(begun),
             commitLog=lambda: self._log(3),
+            trigger=lambda: SimpleNamespace(getClass=lambda: SimpleNamespace(getSimpleName=lambda: trigger)),
         )
         self._jsq = SimpleNamespace(streamingQuery=lambda: execution)
 
@@ -119,6 +120,19 @@ def test_a_batch_that_nobody_computes_is_interrupted_long_before_the_deadline(mo
     (stopped,) = stop_at_boundary([entry], time.monotonic() + 3600, 5, lambda running: False)
     assert query.interrupted
     assert stopped == Stopped("main", 4, 3, given_up=True)
+
+
+def test_a_real_time_batch_that_is_interrupted_is_no_boundary_although_no_log_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unit = SimpleNamespace(TimeUnit=SimpleNamespace(MILLISECONDS=None))
+    jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(concurrent=unit)))
+    monkeypatch.setattr(SparkContext, "_jvm", jvm)
+    query = QueryInsideBatch(begun=3, trigger="RealTimeTrigger")
+    entry = Entry("main", "s.py:1", True, cast(StreamingQuery, query))
+    (stopped,) = stop_at_boundary([entry], time.monotonic(), 5)
+    assert query.interrupted
+    assert stopped == Stopped("main", 4, 3)
 
 
 class ThreadThatWakes:
