@@ -134,5 +134,20 @@ AREA = Area(
             ),
             page="guide/snapshots.md#verify-a-snapshot",
         ),
+        Entry(
+            Reason.WRITE_REFUSED,
+            Fault.CLUSTER,
+            (Place.APP, Place.EVENT),
+            (
+                "The API server does not let Tidegate change the resource, its status or its finalizers: an admission "
+                "policy or webhook refuses it, or fails, or the operator lacks the right. Nothing that has to be "
+                "recorded first is done meanwhile, and a deletion waits."
+            ),
+            remedy=(
+                "Correct what the message names: exempt the operator's ServiceAccount from that policy or webhook, "
+                "or restore its ClusterRole."
+            ),
+            after="Tidegate retries after 0.5 seconds to 2 minutes.",
+        ),
     ),
 )
