@@ -10,9 +10,10 @@ import pytest
 
 from tests.scenario.happenings import choose_among, losses, offsets, people
 from tests.scenario.schedule import Result, misfortune, run_course
-from tidegate.api.streaming_app import UpgradeStatus
+from tidegate.api.streaming_app import StableSpec, UpgradeStatus
 from tidegate.app.observation import Observation
-from tidegate.app.rules.upgrade import record, start_upgrade, starting_offsets
+from tidegate.app.rules.upgrade import record, rollback, start_upgrade, starting_offsets
+from tidegate.pods.records.record import PodRecord
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(40)
@@ -57,7 +58,12 @@ def with_a_rejected_number_for_the_stable_version(patch: pytest.MonkeyPatch) -> 
     def under_test_alone(o: Observation, upgrade: UpgradeStatus) -> bool:
         return upgrade.phase in record.UNDER_TEST and upgrade.to_spec_hash == o.spec_hash
 
+    def of_version_under_test(driver: PodRecord, upgrade: UpgradeStatus, stable: StableSpec) -> bool:
+        return driver.spec_hash == upgrade.to_spec_hash
+
+    # Of these two, each makes good what the other one does: no rollback comes to its end without both.
     patch.setattr(start_upgrade, "_is_about_such_upgrade", under_test_alone)
+    patch.setattr(rollback, "_is_of_version_left", of_version_under_test)
 
 
 def with_offsets_of_another_application(patch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.record import Step, change, next_lineage, runs_ready, secret_gone
 from tidegate.pods.records.faults import Problem, has_completed
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
@@ -102,8 +103,11 @@ def stable_version_runs(o: Observation, upgrade: UpgradeStatus, now: float) -> S
     driver, stable = o.driver, o.app.status.last_stable
     if not upgrade.epoch or stable is None or driver is None or driver.epoch < upgrade.epoch:
         return None
-    if driver.spec_hash == upgrade.to_spec_hash != stable.spec_hash:
-        return None  # a request for a rollback may come with the spec set back to the version that it goes back to
-    if not runs_ready(o) and not has_completed(driver):
+    if _is_of_version_left(driver, upgrade, stable) or (not runs_ready(o) and not has_completed(driver)):
         return None
     return change(upgrade, messages.rolled_back(upgrade.message), reason_from(upgrade.reason))
+
+
+def _is_of_version_left(driver: PodRecord, upgrade: UpgradeStatus, stable: StableSpec) -> bool:
+    # A request for a rollback may come with the spec set back to the version that it goes back to.
+    return driver.spec_hash == upgrade.to_spec_hash != stable.spec_hash
