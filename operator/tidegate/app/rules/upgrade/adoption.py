@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.api.status.autoscaling_status import AutoscalingStatus
-from tidegate.api.streaming_app import UpgradeMode, UpgradeStatus
+from tidegate.api.streaming_app import UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning, lineage_of
@@ -66,8 +66,8 @@ def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float)
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.
     """
-    if upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None or not _runs(o, upgrade):
-        return None  # versions without state, or with repartitioned state, run in another lineage than this one
+    if upgrade.repartition is not None or not _runs(o, upgrade):
+        return None  # a version with repartitioned state runs in another lineage than this one
     assert o.driver is not None
     return change(
         without_rollback_snapshot(upgrade),

@@ -191,7 +191,7 @@ def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Ste
 
 def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
     """Stop the previous version for a confirmed start with nothing, in a new lineage."""
-    if o.app.spec.upgrade.mode is not UpgradeMode.STATELESS or not _is_new(o):
+    if _mode(o) is not UpgradeMode.STATELESS or not _is_new(o):
         return None
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
@@ -245,7 +245,7 @@ def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeSt
     repartition, queries = wanted_repartition(o), _queries_of_base(o, known)
     fresh = UpgradeStatus(
         phase=UpgradePhase.STOPPING,
-        mode=o.app.spec.upgrade.mode,
+        mode=_mode(o),
         number=1,
         from_spec_hash=_base(o),
         to_spec_hash=o.spec_hash,
@@ -345,6 +345,12 @@ def _base(o: Observation) -> str:
     stateless = o.app.spec.upgrade.mode is UpgradeMode.STATELESS
     refused = status.upgrade is not None and status.upgrade.phase is UpgradePhase.REFUSED
     return status.applied_spec_hash if stateless or refused else ""
+
+
+def _mode(o: Observation) -> UpgradeMode:
+    """Return the mode of an upgrade that begins; what was launched last, beside an older status, has its state."""
+    mode = o.app.spec.upgrade.mode
+    return UpgradeMode.SNAPSHOT if mode is UpgradeMode.STATELESS and spec_was_launched_last(o) else mode
 
 
 def _is_new(o: Observation) -> bool:

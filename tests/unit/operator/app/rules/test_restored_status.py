@@ -6,6 +6,7 @@ The driver shows that its version is the spec's. Whether its agent was heard alr
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash
@@ -14,6 +15,7 @@ from tidegate.app.actions import CreateDriver, DeleteDriver
 from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
@@ -52,6 +54,20 @@ def test_what_runs_and_is_what_the_spec_says_goes_on(
         assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
         o = settled(o)
     assert (o.app.status.epoch, o.app.status.applied_spec_hash, o.app.status.phase) == (5, o.spec_hash, Phase.RUNNING)
+
+
+def test_what_runs_is_not_to_be_stopped_for_ever_where_somebody_gives_up_its_very_lineage() -> None:
+    app = restored({"application.args": ["new"], "upgrade.mode": "Stateless"})
+    metadata = msgspec.structs.replace(app.metadata, annotations={ABANDON_ANNOTATION: "2"})
+    app = msgspec.structs.replace(app, metadata=metadata)
+    driver = running_driver(app, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(5):
+        assert not acts(decide(o, NOW), DeleteDriver, CreateDriver)
+        o = settled(o)
+    upgrade = o.app.status.upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.epoch, upgrade.lineage) == (UpgradePhase.GATE, 5, 2)
 
 
 @pytest.mark.parametrize("gone", ["its container ended", "its pod is gone"])

@@ -201,8 +201,10 @@ def test_one_that_was_refused_opens_nothing() -> None:
     assert launch_of(with_status(app, upgrade=refused.status.upgrade)).opening == OPENS_NOTHING
 
 
-def test_a_version_whose_driver_runs_already_is_put_to_the_test_with_nothing_to_roll_back_to() -> None:
-    app = under_test(UpgradePhase.STOPPING)
+@pytest.mark.parametrize("mode", [UpgradeMode.SNAPSHOT, UpgradeMode.STATELESS])
+def test_a_version_whose_driver_runs_already_is_put_to_the_test_with_nothing_to_roll_back_to(mode: UpgradeMode) -> None:
+    """Nothing stops a driver of the version that is to run, so that the upgrade would wait for ever."""
+    app = under_test(UpgradePhase.STOPPING, mode=mode)
     seen = observe(app, **runs(app, committed=1))
     plan = decide(seen, NOW)
     upgrade = status_of(plan).upgrade
@@ -212,8 +214,7 @@ def test_a_version_whose_driver_runs_already_is_put_to_the_test_with_nothing_to_
     assert not acts(plan, DeleteDriver)
 
 
-@pytest.mark.parametrize("fields", [{"mode": UpgradeMode.STATELESS}, {"to_spec_hash": "another"}])
-def test_a_driver_of_another_lineage_or_version_is_still_to_stop(fields: dict[str, Any]) -> None:
-    app = under_test(UpgradePhase.STOPPING, **fields)
+def test_a_driver_of_another_version_is_still_to_stop() -> None:
+    app = under_test(UpgradePhase.STOPPING, to_spec_hash="another")
     upgrade = status_of(decide(observe(app, **runs(app, committed=1)), NOW)).upgrade
     assert upgrade is None or upgrade.phase is not UpgradePhase.GATE
