@@ -72,10 +72,23 @@ def snapshot_refused(name: str, answer: str) -> str:
 
 
 def snapshot_not_created(name: str, answer: str) -> str:
+    return not_created(f"StreamSnapshot {name}", answer)
+
+
+def not_created(what: str, answer: str) -> str:
     return (
-        f"The API server could not create StreamSnapshot {name}: {answer.rstrip('.')}. If it lasts, correct what it "
-        "names; Tidegate retries."
+        f"The API server could not create {what}: {answer.rstrip('.')}. If it lasts, correct what it names; "
+        "Tidegate retries."
     )
+
+
+def waits(what: str, answer: Failure) -> str:
+    """Return the text about what is created as soon as the API server lets it be, and until then waits."""
+    return (refused if isinstance(answer, Forbidden) else not_created)(what, answer.message)
+
+
+def message_of_channel(name: str) -> str:
+    return f"ControlMessage {name} for a message from a channel"
 
 
 def message_name_taken(name: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
+import structlog
+
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.api.stream_snapshot import StreamSnapshot
@@ -15,17 +17,22 @@ from tidegate.cache.index import Index
 from tidegate.control import actions as do
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlMetrics
+from tidegate.control.observation import NotMade
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order
 from tidegate.engine.refused_writes import report_refused_write
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import hour_of
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.pods.records.record import process_of
+from tidegate_spark.contract.reasons import Reason
 
+log = structlog.get_logger()
 _BOOKKEEPING = (do.WriteMessageStatus, do.PublishMessageEvent)
 
 
@@ -74,9 +81,9 @@ class ControlActionExecutor:
             case do.GiveMessages():
                 return await self._give(app, action, now)
             case do.MakeSnapshot(message=message, manifest=manifest):
-                return await self._make_snapshot(app, message, dict(manifest))
+                return await self._make_snapshot(app, message, dict(manifest), now)
             case do.MakeMessage(manifest=manifest):
-                return await self._make_message(app, dict(manifest))
+                return await self._make_message(app, dict(manifest), now)
             case do.DeleteMessage(message=message):
                 return await self._delete(message)
             case do.PublishMessageEvent(message=message, event=event):
@@ -122,19 +129,19 @@ class ControlActionExecutor:
         )
         return ObserveAgain(f"the messages were not taken: {not_taken}") if not_taken else None
 
-    async def _make_snapshot(self, app: Key, message: ControlMessage, manifest: dict[str, Any]) -> Outcome:
+    async def _make_snapshot(self, app: Key, message: ControlMessage, manifest: dict[str, Any], now: float) -> Outcome:
         answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
         name, uid = manifest["metadata"]["name"], message.metadata.uid
         if isinstance(answer, Invalid):
-            refused = {**self._index.of(ControlIndex).memory(app).refused, uid: answer.message}
-            self._remember(app, refused=refused)
-            return ObserveAgain(f"StreamSnapshot {name} is refused: {answer.message}")
+            return self._refuse(app, uid, answer.message, f"StreamSnapshot {name}")
         # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
+            self._remember_not_made(app, uid, f"StreamSnapshot {name}", answer, now)
+            return None
+        self._forget_not_made(app, uid)
         return None
 
-    async def _make_message(self, app: Key, manifest: dict[str, Any]) -> Outcome:
+    async def _make_message(self, app: Key, manifest: dict[str, Any], now: float) -> Outcome:
         metadata = manifest["metadata"]
         key, name = (metadata["namespace"], metadata["name"]), metadata["annotations"][ANNOTATION_LOGGED_AS]
         answer = await self._client.create(collection_of(manifest), manifest, ControlMessage)
@@ -144,15 +151,43 @@ class ControlActionExecutor:
         if isinstance(answer, Invalid):
             return self._refuse(app, name, answer.message)
         if isinstance(answer, FAILURES):
-            raise RetryLaterError(f"creation of message {key[1]}: {answer}")
+            what = refusal_messages.message_of_channel(key[1])
+            await self._report_not_made(app, self._remember_not_made(app, name, what, answer, now), answer, now)
+            return None
         if answer.log_id != name:
             return self._refuse(app, name, refusal_messages.message_name_taken(key[1]))
+        self._forget_not_made(app, name)
         self._index.of(ControlIndex).put(answer)
         return None
 
-    def _refuse(self, app: Key, name: str, message: str) -> Outcome:
+    def _refuse(self, app: Key, name: str, message: str, what: str = "a ControlMessage") -> Outcome:
         self._remember(app, refused={**self._index.of(ControlIndex).memory(app).refused, name: message})
-        return ObserveAgain(f"a ControlMessage is refused: {message}")
+        self._forget_not_made(app, name)
+        return ObserveAgain(f"{what} is refused: {message}")
+
+    def _remember_not_made(self, app: Key, name: str, what: str, answer: Failure, now: float) -> NotMade:
+        """Go on with the plan: a quota or a webhook that fails for hours must not hold up what else the plan does."""
+        log.warning("a resource was not created", what=what, why=str(answer))
+        known = self._index.of(ControlIndex).memory(app).not_made
+        attempts = known[name].attempts + 1 if name in known else 1
+        failure = NotMade(refusal_messages.waits(what, answer), now, isinstance(answer, Forbidden), attempts)
+        self._remember(app, not_made={**known, name: failure})
+        return failure
+
+    def _forget_not_made(self, app: Key, name: str) -> None:
+        known = self._index.of(ControlIndex).memory(app).not_made
+        if name in known:
+            self._remember(app, not_made={each: it for each, it in known.items() if each != name})
+
+    async def _report_not_made(self, app: Key, failure: NotMade, answer: Failure, now: float) -> None:
+        """Publish it on the application: the message has no resource that could say it."""
+        known = self._index.app(app)
+        ends = isinstance(answer, Forbidden) and answer.namespace_terminating
+        if known is None or ends or not failure.lasts:
+            return
+        occasion = f"control-message/{hour_of(now)}"
+        event = PublishEvent(Reason.MESSAGE_REFUSED, failure.message, True, occasion, any_words=True)
+        await self._events.publish(known.metadata, event, now)
 
     async def _delete(self, message: ControlMessage) -> Outcome:
         metadata = message.metadata

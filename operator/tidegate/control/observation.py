@@ -14,6 +14,24 @@ from tidegate_spark.contract.protocol import AgentReport
 
 
 @dataclass(frozen=True, slots=True)
+class NotMade:
+    """A resource that the API server did not let be created, though not for what it says: it is tried again."""
+
+    message: str
+    """For a person: the cause, and what to do."""
+    at: float
+    """Of the last attempt."""
+    is_refused: bool
+    """By a quota, RBAC or admission; else nobody answered, or a webhook failed."""
+    attempts: int = 1
+
+    @property
+    def lasts(self) -> bool:
+        """Whether somebody has to act: a single lost answer is no news."""
+        return self.is_refused or self.attempts > 1
+
+
+@dataclass(frozen=True, slots=True)
 class ControlMemory:
     """What this process remembers of an application's messages. All of it may be lost: they are given once more."""
 
@@ -31,6 +49,8 @@ class ControlMemory:
     refused: Mapping[str, str] = field(default_factory=dict)
     """Uid of a message -> why the API server refuses the StreamSnapshot of what it had taken; id of one from a channel
     -> why it refuses its resource."""
+    not_made: Mapping[str, NotMade] = field(default_factory=dict)
+    """The same names -> what could not be made until now."""
 
 
 @dataclass(frozen=True, slots=True)

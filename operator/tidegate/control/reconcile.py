@@ -65,13 +65,15 @@ class ControlReconciler:
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
             self.metrics.show(app, self.index.of(ControlIndex).phases(app))
+        learned = self.index.of(ControlIndex).memory(app).not_made != observation.memory.not_made
         self._hurry(app, plan)
         self._forget_refusals(app, observation)
-        if not observation.messages and not plan.actions:
+        if not observation.messages and not asked_of(observation) and not plan.actions:
             self.index.of(ControlIndex).memories.pop(app, None)
         if outcome is None:
             self._looks.forget(app)
-            return plan.wake_after
+            # The plan knew of no failure: the next one says it, and when it is tried again.
+            return 0.0 if learned else plan.wake_after
         return self._looks.again(app, outcome.reason)
 
     def _hurry(self, app: Key, plan: ControlPlan) -> None:
@@ -79,11 +81,12 @@ class ControlReconciler:
             self.poller.hurry(app)
 
     def _forget_refusals(self, app: Key, o: ControlObservation) -> None:
-        """Remember refusals of messages that have not ended, and no others: senders can cause any number of them."""
+        """Remember what is said of messages that have not ended, and no more: senders can cause any number of them."""
         index = self.index.of(ControlIndex)
         memory = index.memory(app)
         unfinished = {message.metadata.uid for message in o.messages if not message.is_final}
         unfinished |= {asked.report.id for asked in asked_of(o)}
-        if not memory.refused.keys() <= unfinished:
-            kept = {name: why for name, why in memory.refused.items() if name in unfinished}
-            index.memories[app] = dataclasses.replace(memory, refused=kept)
+        if not memory.refused.keys() | memory.not_made.keys() <= unfinished:
+            refused = {name: why for name, why in memory.refused.items() if name in unfinished}
+            not_made = {name: it for name, it in memory.not_made.items() if name in unfinished}
+            index.memories[app] = dataclasses.replace(memory, refused=refused, not_made=not_made)

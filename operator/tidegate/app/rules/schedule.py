@@ -29,7 +29,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.present_condition import present_condition
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.pauses import NOT_CREATED_PAUSE, time_left
 from tidegate.engine.rules.table import earliest
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport
@@ -37,8 +37,6 @@ from tidegate_spark.contract.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
-NOT_CREATED_PAUSE = 30.0
-"""Seconds until one is made again that it did not refuse either, as when a webhook fails."""
 SCHEDULE_WITHOUT_TIMES = "SnapshotScheduleInvalid"
 """Type of the condition."""
 

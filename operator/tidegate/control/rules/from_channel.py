@@ -14,6 +14,7 @@ from tidegate.api.control_message import APPLIED, ControlMessageStatus, MessageP
 from tidegate.control.builders.channel_message import build_channel_message
 from tidegate.control.observation import ControlObservation
 from tidegate.control.rules import messages
+from tidegate.control.rules.creations import created_now
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import (
@@ -36,14 +37,15 @@ def asked_of(o: ControlObservation) -> tuple[AskedMessage, ...]:
     return tuple(it for it in fit if len(it.payload.encode()) <= LONGEST_ASKED)[:MOST_ASKED]
 
 
-def to_be_made(o: ControlObservation) -> list[Mapping[str, Any]]:
-    """Return the resources of messages that have none yet."""
+def to_be_made(o: ControlObservation, now: float) -> tuple[list[Mapping[str, Any]], float | None]:
+    """Return the resources of messages that have none yet, and in how many seconds one is tried again."""
     app = o.app
     if app is None or app.metadata.deletion_timestamp is not None:
-        return []
-    known = {message.log_id for message in o.messages}
-    new = (it for it in asked_of(o) if it.report.id not in known and it.report.id not in o.memory.refused)
-    return [build_channel_message(it, app) for it in new]
+        return [], None
+    known = {message.log_id for message in o.messages} | o.memory.refused.keys()
+    new = {it.report.id: it for it in asked_of(o) if it.report.id not in known}
+    chosen, left = created_now(o.memory.not_made, new, now)
+    return [build_channel_message(it, app) for name, it in new.items() if name in chosen], left
 
 
 def ends_of(o: ControlObservation, statuses: Iterable[tuple[str, ControlMessageStatus]]) -> tuple[MessageEnd, ...]:

@@ -25,6 +25,7 @@ from tidegate.control.actions import (
 )
 from tidegate.control.observation import ControlObservation
 from tidegate.control.rules import ending, from_channel, messages, reporting, snapshot_result, waiting
+from tidegate.control.rules.creations import created_now
 from tidegate.control.rules.dispatch import Dispatch, choose
 from tidegate.control.rules.status import build_message_status, is_core
 from tidegate.control.rules.verdict import MessageVerdict, Seen
@@ -91,13 +92,14 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
     # Created after the status writes, because a quota may refuse it.
-    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
-    new = [MakeMessage(manifest) for manifest in from_channel.to_be_made(o)]
-    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *new)
+    made, again = _snapshots(o, judged, now)
+    new, once_more = from_channel.to_be_made(o, now)
+    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *map(MakeMessage, new))
     more = 0.0 if len(retired) > MOST_REMOVED or new else None
     # The watch does not wake for our own writes.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
-    wake_after = earliest(due, dispatch.wake_after, more, *ending_now, *(it.verdict.wake_after for it in judged))
+    wakes = (due, dispatch.wake_after, more, again, once_more)
+    wake_after = earliest(*wakes, *ending_now, *(it.verdict.wake_after for it in judged))
     return ControlPlan(_words(o, writes, dispatch, len(retired)), actions, wake_after)
 
 
@@ -128,6 +130,13 @@ def _ends(o: ControlObservation, judged: list[_Judged]) -> tuple[MessageEnd, ...
             for it in ended
         ),
     )
+
+
+def _snapshots(o: ControlObservation, judged: list[_Judged], now: float) -> tuple[list[MakeSnapshot], float | None]:
+    wanted = {it.uid: it for it in judged if it.verdict.makes is not None}
+    chosen, left = created_now(o.memory.not_made, wanted, now)
+    made = (it for uid, it in wanted.items() if uid in chosen)
+    return [MakeSnapshot(it.seen.message, it.verdict.makes) for it in made if it.verdict.makes is not None], left
 
 
 def _in_turn(it: _Judged, dispatch: Dispatch) -> _Judged:

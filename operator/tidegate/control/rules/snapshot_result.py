@@ -43,14 +43,16 @@ def _make(s: Seen) -> MessageVerdict | None:
         return None
     if report.results.get("snapshot") != identity:
         return _failed(Reason.SNAPSHOT_FAILED, messages.snapshot_unconfirmed(identity))
-    message = messages.snapshot_taken(identity, message_snapshot_name(s.message))
-    return MessageVerdict(
-        MessagePhase.PUBLISHED,
-        Health.RECONCILING,
-        Reason.SNAPSHOT_TAKEN,
-        message,
-        makes=build_message_snapshot(s.message, app),
-    )
+    makes = build_message_snapshot(s.message, app)
+    # Also while it is tried again: it is true until one is there.
+    waits = s.o.memory.not_made.get(s.message.metadata.uid)
+    if waits is not None and waits.lasts:
+        return MessageVerdict(
+            MessagePhase.PUBLISHED, Health.STALLED, Reason.SNAPSHOT_REFUSED, waits.message, makes=makes
+        )
+    taken = messages.snapshot_taken(identity, message_snapshot_name(s.message))
+    message = waits.message if waits is not None else taken
+    return MessageVerdict(MessagePhase.PUBLISHED, Health.RECONCILING, Reason.SNAPSHOT_TAKEN, message, makes=makes)
 
 
 def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:

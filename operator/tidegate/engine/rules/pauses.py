@@ -22,6 +22,10 @@ EVENT_SECONDS = 3600.0
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
 
 
+NOT_CREATED_PAUSE = 30.0
+"""Seconds until a resource of ours is created again that the API server could not create, as when a webhook fails."""
+
+
 def refused_for(at: float, attempts: int, now: float) -> float:
     """Return for how many seconds a pod that was refused ``at`` a time is not tried again; 0 if it is to be now."""
     return time_left(at, growing_pause(attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)

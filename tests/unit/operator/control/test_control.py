@@ -21,7 +21,7 @@ from tidegate.control.rules.waiting import NOT_TAKEN_PAUSE
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
-from tidegate.kube.failures import Forbidden, Invalid, Unavailable
+from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import (
@@ -103,6 +103,9 @@ class World:
 
     def stored(self, of: ControlMessage) -> ControlMessage:
         return decode_message(msgspec.json.encode(self.api.objects[path(of)]))
+
+    def events(self) -> list[dict[str, Any]]:
+        return [o for place, o in self.api.objects.items() if "/events/" in place]
 
     def series(self) -> dict[str, float]:
         lines = generate_latest(self.metrics.registry).decode().splitlines()
@@ -315,13 +318,165 @@ async def test_its_driver_is_told_that_somebody_elses_message_has_its_name() -> 
     assert "there is another ControlMessage" in end.message
 
 
+PAUSE = 30.0
+"""Seconds between two attempts to create what the API server does not let be created."""
+QUOTA = Forbidden("exceeded quota: shop")
+WEBHOOK = Unavailable("failed calling webhook: no answer", internal_error=True)
+
+
+def dump(name: str = "dump") -> tuple[ControlMessage, MessageReport]:
+    """Return a message, and the report that its snapshot is taken."""
+    of = message(name, kind="dump-state", uid=f"uid-{name}", resource_version="20")
+    taken = {"snapshot": f"control-uid-{name}"}
+    return of, dataclasses.replace(report(of, MessageState.DONE, 2), results=taken)
+
+
 async def test_what_a_quota_refuses_waits() -> None:
     world = World()
-    world.api.refusing[MESSAGES] = Forbidden("exceeded quota")
+    world.api.refusing[MESSAGES] = QUOTA
     world.asks(ASKED)
-    with pytest.raises(RetryLaterError, match="exceeded quota"):
-        await world.check()
+    assert [await world.check() for _ in range(3)] == [0.0, PAUSE, PAUSE]
     assert world.agent.orders == []
+    world.api.refusing.clear()
+    await world.check()
+    assert world.index.of(ControlIndex).in_order(ORDERS) == ()
+    world.now += PAUSE
+    world.asks(ASKED)
+    await world.check()
+    assert [it.metadata.name for it in world.index.of(ControlIndex).in_order(ORDERS)] == [NAME]
+    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
+
+
+async def test_a_message_from_a_channel_that_a_quota_refuses_is_an_event_of_its_application_once_an_hour() -> None:
+    world = World()
+    world.api.refusing[MESSAGES] = QUOTA
+    for _ in range(4):
+        world.asks(ASKED)
+        await world.check()
+        world.now += PAUSE
+    (event,) = world.events()
+    assert (event["reason"], event["involvedObject"]["kind"], event["type"]) == (
+        "MessageRefused",
+        "StreamingApp",
+        "Warning",
+    )
+    assert event["message"] == (
+        f"The API server refuses ControlMessage {NAME} for a message from a channel: exceeded quota: shop. "
+        "Correct what it names; Tidegate retries."
+    )
+    world.now += 3600
+    world.asks(ASKED)
+    await world.check()
+    assert len(world.events()) == 2
+
+
+async def test_a_message_from_a_channel_that_was_not_created_once_is_no_event() -> None:
+    world = World()
+    world.api.refusing[MESSAGES] = WEBHOOK
+    world.asks(ASKED)
+    await world.check()
+    assert world.events() == []
+    world.now += PAUSE
+    world.asks(ASKED)
+    await world.check()
+    (event,) = world.events()
+    assert "could not create" in event["message"]
+    assert "failed calling webhook" in event["message"]
+
+
+async def test_nothing_is_published_in_a_namespace_that_is_being_deleted() -> None:
+    world = World()
+    world.api.refusing[MESSAGES] = Forbidden("namespace shop is being terminated", namespace_terminating=True)
+    world.asks(ASKED)
+    assert [await world.check() for _ in range(2)] == [0.0, PAUSE]
+    assert world.events() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(QUOTA, ("Stalled", "SnapshotRefused")), (WEBHOOK, ("Reconciling", "SnapshotTaken"))],
+    ids=["quota", "a webhook fails once"],
+)
+async def test_a_message_says_why_its_snapshot_is_not_created_and_goes_on_when_it_is(
+    answer: Failure, said: tuple[str, str]
+) -> None:
+    of, taken = dump()
+    world = World(of)
+    world.api.refusing[SNAPSHOTS] = answer
+    world.runs(taken)
+    assert await world.check() == 0.0
+    assert await world.check() == PAUSE
+    status = world.stored(of).status
+    (true,) = [it for it in status.conditions if it.status == "True"]
+    assert (status.phase, (true.type, true.reason)) == (MessagePhase.PUBLISHED, said)
+    assert answer.message in true.message
+    world.api.refusing.clear()
+    world.now += PAUSE
+    world.runs(taken)
+    await world.check()
+    assert [place for place in world.api.objects if place.startswith(SNAPSHOTS)] == [f"{SNAPSHOTS}/dump-uiddump"]
+    await world.check()
+    ready = world.stored(of).status.condition("Ready")
+    assert ready is not None
+    assert ready.reason == "SnapshotTaken"
+
+
+async def test_a_webhook_that_fails_for_longer_than_once_stalls_the_message() -> None:
+    of, taken = dump()
+    world = World(of)
+    world.api.refusing[SNAPSHOTS] = WEBHOOK
+    for _ in range(3):
+        world.runs(taken)
+        await world.check()
+        world.now += PAUSE
+    stalled = world.stored(of).status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "SnapshotRefused")
+
+
+async def test_a_snapshot_that_is_not_created_holds_up_nothing_else() -> None:
+    of, taken = dump()
+    another, taken_too = dump("another")
+    old = message("old", status=ended(at=NOW - 86400))
+    world = World(of, another, old, FIRST)
+    world.api.refusing[f"{SNAPSHOTS}/dump-uiddump"] = QUOTA
+    world.asks(ASKED, messages=(taken, taken_too, report(FIRST, MessageState.LOGGED, 1)))
+    await world.check()
+    assert f"{SNAPSHOTS}/another-uidanoth" in world.api.objects
+    assert f"{MESSAGES}/{NAME}" in world.api.objects
+    assert path(old) not in world.api.objects
+    assert world.stored(FIRST).status.phase is MessagePhase.PUBLISHED
+    world.asks(ASKED, messages=(taken, taken_too, report(FIRST, MessageState.DONE, 1)))
+    await world.check()
+    assert world.stored(FIRST).status.phase is MessagePhase.APPLIED
+
+
+async def test_what_could_not_be_created_is_remembered_until_its_message_is_gone() -> None:
+    of, taken = dump()
+    world = World(of)
+    world.api.refusing |= {MESSAGES: QUOTA, SNAPSHOTS: QUOTA}
+    world.asks(ASKED, messages=(taken,))
+    await world.check()
+    assert world.index.of(ControlIndex).memory(ORDERS).not_made.keys() == {ASKED.report.id, "uid-dump"}
+    world.index.of(ControlIndex).remove(of.key, of.metadata.uid)
+    world.asks()
+    await world.check()
+    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
+
+
+async def test_what_is_refused_for_what_it_says_after_a_webhook_failed_ends() -> None:
+    of, taken = dump()
+    world = World(of)
+    world.api.refusing[SNAPSHOTS] = WEBHOOK
+    world.runs(taken)
+    await world.check()
+    world.api.refusing[SNAPSHOTS] = Invalid("spec.export.cores: 0")
+    world.now += PAUSE
+    world.runs(taken)
+    for _ in range(2):
+        await world.check()
+    assert world.stored(of).status.phase is MessagePhase.FAILED
+    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
 
 
 async def test_a_message_whose_status_nobody_may_write_says_so_in_an_event() -> None:
@@ -330,5 +485,4 @@ async def test_a_message_whose_status_nobody_may_write_says_so_in_an_event() -> 
     world.api.unchangeable[path(FIRST)] = Forbidden("denied by a policy")
     with pytest.raises(RetryLaterError, match="denied by a policy"):
         await world.check()
-    published = [o for place, o in world.api.objects.items() if "/events/" in place]
-    assert [(o["reason"], "denied by a policy" in o["message"]) for o in published] == [("WriteRefused", True)]
+    assert [(o["reason"], "denied by a policy" in o["message"]) for o in world.events()] == [("WriteRefused", True)]

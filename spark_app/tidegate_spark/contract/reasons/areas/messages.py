@@ -251,12 +251,16 @@ AREA = Area(
         Entry(
             Reason.MESSAGE_REFUSED,
             Fault.CLUSTER,
-            (Place.REPLY,),
+            (Place.REPLY, Place.EVENT),
             (
                 "A message of the type snapshot or dump-state came through a channel, and the API server refuses to "
-                "create its ControlMessage."
+                "create its ControlMessage, or could not create it (a webhook that does not answer, for instance)."
             ),
-            remedy="Correct what the reply names, and send the message again, with another CloudEvent id.",
+            remedy=(
+                "Correct what the reply or the event names. Send the message again, with another CloudEvent id, if "
+                "there was a reply; if there is only an event of the StreamingApp, the message waits."
+            ),
+            after="Tidegate tries to create what waits again every 30 seconds.",
         ),
         Entry(
             Reason.NOT_SENT_HERE,

@@ -333,11 +333,12 @@ AREA = Area(
             ),
             remedy=(
                 "Correct what the text of the event or condition names; then, if a ControlMessage asked for the "
-                "snapshot, send the ControlMessage again under another name."
+                "snapshot and is Failed, send the ControlMessage again under another name."
             ),
             after=(
                 "Tidegate tries to create a snapshot that is due again every five minutes, and every 30 seconds if it "
-                "was not refused."
+                "was not refused. That of a ControlMessage that is still Published (a quota, a policy or a webhook is "
+                "in the way) is tried again every 30 seconds; the copy of the state is already made."
             ),
             page="guide/snapshots.md#take-them-by-themselves",
         ),
