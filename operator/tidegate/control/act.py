@@ -85,7 +85,7 @@ class ControlActionExecutor:
             case do.MakeMessage(manifest=manifest):
                 return await self._make_message(app, dict(manifest), now)
             case do.DeleteMessage(message=message):
-                return await self._delete(message)
+                return await self._delete(app, message, now)
             case do.PublishMessageEvent(message=message, event=event):
                 await self._events.publish(message.metadata, event, now, CONTROL_KIND)
                 return None
@@ -189,14 +189,20 @@ class ControlActionExecutor:
         event = PublishEvent(Reason.MESSAGE_REFUSED, failure.message, True, occasion, any_words=True)
         await self._events.publish(known.metadata, event, now)
 
-    async def _delete(self, message: ControlMessage) -> Outcome:
-        metadata = message.metadata
+    async def _delete(self, app: Key, message: ControlMessage, now: float) -> Outcome:
+        metadata, refused = message.metadata, self._index.of(ControlIndex).memory(app).not_deleted
+        if now in refused.values():
+            return None  # in this very plan: a webhook that hangs would take seconds for each of the others, too
         path = item(CONTROL_KIND, *message.key)
         answer = await self._client.delete(path, metadata.uid, metadata.resource_version)
         if isinstance(answer, Conflict):
             return await self._read_again(message)
         if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
-            raise RetryLaterError(f"deletion of message {metadata.name}: {answer}")
+            if not await report_refused_write(self._events, answer, metadata, now, CONTROL_KIND):
+                raise RetryLaterError(f"deletion of message {metadata.name}: {answer}")
+            log.warning("a message was not deleted", message=metadata.name, why=str(answer))
+            self._remember(app, not_deleted={**refused, metadata.uid: now})
+            return None
         # At once: until the watch tells of it, each look would delete it again.
         self._index.of(ControlIndex).remove(message.key, metadata.uid)
         return None

@@ -51,6 +51,8 @@ class ControlMemory:
     -> why it refuses its resource."""
     not_made: Mapping[str, NotMade] = field(default_factory=dict)
     """The same names -> what could not be made until now."""
+    not_deleted: Mapping[str, float] = field(default_factory=dict)
+    """Uid of a message that has ended -> when the API server last refused to delete it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tidegate.control.act import ControlActionExecutor
 from tidegate.control.actions import ControlPlan, GiveMessages
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlMetrics
-from tidegate.control.observation import ControlObservation
+from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.observe import FindSnapshot, observe_control
 from tidegate.control.rules.from_channel import asked_of
 from tidegate.control.rules.plan import decide_control
@@ -65,7 +65,7 @@ class ControlReconciler:
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
             self.metrics.show(app, self.index.of(ControlIndex).phases(app))
-        learned = self.index.of(ControlIndex).memory(app).not_made != observation.memory.not_made
+        learned = _refusals(self.index.of(ControlIndex).memory(app)) != _refusals(observation.memory)
         self._hurry(app, plan)
         self._forget_refusals(app, observation)
         if not observation.messages and not asked_of(observation) and not plan.actions:
@@ -86,7 +86,16 @@ class ControlReconciler:
         memory = index.memory(app)
         unfinished = {message.metadata.uid for message in o.messages if not message.is_final}
         unfinished |= {asked.report.id for asked in asked_of(o)}
-        if not memory.refused.keys() | memory.not_made.keys() <= unfinished:
-            refused = {name: why for name, why in memory.refused.items() if name in unfinished}
-            not_made = {name: it for name, it in memory.not_made.items() if name in unfinished}
-            index.memories[app] = dataclasses.replace(memory, refused=refused, not_made=not_made)
+        ended = {message.metadata.uid for message in o.messages if message.is_final}
+        if memory.refused.keys() | memory.not_made.keys() <= unfinished and memory.not_deleted.keys() <= ended:
+            return
+        index.memories[app] = dataclasses.replace(
+            memory,
+            refused={name: why for name, why in memory.refused.items() if name in unfinished},
+            not_made={name: it for name, it in memory.not_made.items() if name in unfinished},
+            not_deleted={uid: at for uid, at in memory.not_deleted.items() if uid in ended},
+        )
+
+
+def _refusals(memory: ControlMemory) -> tuple[object, object]:
+    return memory.not_made, memory.not_deleted

@@ -29,6 +29,8 @@ class ApiServer:
         """By the path of a collection, or of an object that is to be in it."""
         self.unchangeable: dict[str, Failure] = {}
         """Answers to every change, by the path of an object."""
+        self.undeletable: dict[str, Failure] = {}
+        """Answers to every deletion, by the path of an object."""
         self.strictly: list[str] = []
         """Paths of objects that were created so that every field of theirs is known."""
         self.unreadable: dict[str, Failure] = {}
@@ -90,6 +92,8 @@ class ApiServer:
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         if path not in self.objects:
             return NotFound(path)
+        if path in self.undeletable:
+            return self.undeletable[path]
         if uid and uid != self.objects[path]["metadata"]["uid"]:
             return Conflict(path)
         del self.objects[path]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidegate.api.control_message import FINAL, ControlMessageStatus
+from tidegate.api.control_message import FINAL, ControlMessage, ControlMessageStatus
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.actions import (
     ControlAction,
@@ -31,7 +31,7 @@ from tidegate.control.rules.status import build_message_status, is_core
 from tidegate.control.rules.verdict import MessageVerdict, Seen
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
-from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.pauses import NOT_CREATED_PAUSE, time_left
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate_spark.contract.control_protocol import MessageEnd
 from tidegate_spark.contract.reasons import Reason
@@ -87,15 +87,15 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     ended = frozenset(it.uid for it in judged if it.verdict.phase in FINAL)
     dispatch = choose(o, [it.seen for it in judged if it.verdict.sends], ended, _ends(o, judged), now)
     writes, due = _writes(o, [_in_turn(it, dispatch) for it in judged], dispatch, now)
-    retired = [it.seen.message for it in judged if it.verdict.retires]
+    retired, later = _retired(o, judged, now)
     actions: tuple[ControlAction, ...] = writes
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
     # Created after the status writes, because a quota may refuse it.
     made, again = _snapshots(o, judged, now)
     new, once_more = from_channel.to_be_made(o, now)
-    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *map(MakeMessage, new))
-    more = 0.0 if len(retired) > MOST_REMOVED or new else None
+    actions = (*actions, *map(DeleteMessage, retired), *made, *map(MakeMessage, new))
+    more = 0.0 if new else later
     # The watch does not wake for our own writes.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
     wakes = (due, dispatch.wake_after, more, again, once_more)
@@ -137,6 +137,21 @@ def _snapshots(o: ControlObservation, judged: list[_Judged], now: float) -> tupl
     chosen, left = created_now(o.memory.not_made, wanted, now)
     made = (it for uid, it in wanted.items() if uid in chosen)
     return [MakeSnapshot(it.seen.message, it.verdict.makes) for it in made if it.verdict.makes is not None], left
+
+
+def _retired(o: ControlObservation, judged: list[_Judged], now: float) -> tuple[list[ControlMessage], float | None]:
+    """Return what is deleted now, and in how many seconds there is more.
+
+    In a pause after a refusal it is nothing. Then those are first that were not refused yet, or longest ago: a policy
+    may refuse one, and a webhook that fails refuses all of them.
+    """
+    refused = o.memory.not_deleted
+    retired = [it.seen.message for it in judged if it.verdict.retires]
+    left = max((time_left(at, NOT_CREATED_PAUSE, now) for at in refused.values()), default=0.0)
+    if left and retired:
+        return [], left
+    retired.sort(key=lambda message: refused.get(message.metadata.uid, 0.0))
+    return retired[:MOST_REMOVED], 0.0 if len(retired) > MOST_REMOVED else None
 
 
 def _in_turn(it: _Judged, dispatch: Dispatch) -> _Judged:

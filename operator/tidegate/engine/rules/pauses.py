@@ -23,7 +23,8 @@ FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
 
 
 NOT_CREATED_PAUSE = 30.0
-"""Seconds until a resource of ours is created again that the API server could not create, as when a webhook fails."""
+"""Seconds until another attempt at what the API server does not let us do, such as to create a snapshot while a webhook
+fails."""
 
 
 def refused_for(at: float, attempts: int, now: float) -> float:

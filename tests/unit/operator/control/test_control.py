@@ -242,6 +242,48 @@ async def test_what_ended_long_ago_is_removed() -> None:
     assert await world.check() is None
 
 
+async def test_a_deletion_that_a_policy_refuses_is_an_event_and_holds_up_nothing_else() -> None:
+    kept, old = (message(name, status=ended(at=NOW - 86400)) for name in ("kept", "old"))
+    of, taken = dump()
+    world = World(old, kept, of)
+    world.api.undeletable[path(kept)] = Forbidden("denied by a policy")
+    world.asks(ASKED, messages=(taken,))
+    assert await world.check() == 0.0
+    assert f"{SNAPSHOTS}/dump-uiddump" in world.api.objects
+    assert f"{MESSAGES}/{NAME}" in world.api.objects
+    refused = [it["involvedObject"]["name"] for it in world.events() if it["reason"] == "WriteRefused"]
+    assert refused == ["kept"]
+    # Of many that a webhook holds up for seconds each, one is tried.
+    assert path(old) in world.api.objects
+    world.now += PAUSE
+    world.asks(ASKED, messages=(taken,))
+    await world.check()
+    assert path(old) not in world.api.objects
+    world.api.undeletable.clear()
+    await world.check()
+    assert path(kept) in world.api.objects
+    world.now += PAUSE
+    await world.check()
+    assert path(kept) not in world.api.objects
+    await world.check()
+    assert world.index.of(ControlIndex).memory(ORDERS).not_deleted == {}
+
+
+async def test_a_deletion_that_a_policy_refuses_is_tried_again_after_a_pause() -> None:
+    old = message("old", status=ended(at=NOW - 86400))
+    world = World(old)
+    world.api.undeletable[path(old)] = Forbidden("denied by a policy")
+    assert [await world.check() for _ in range(3)] == [0.0, PAUSE, PAUSE]
+
+
+async def test_a_deletion_that_nobody_answers_is_tried_again_with_growing_pauses() -> None:
+    old = message("old", status=ended(at=NOW - 86400))
+    world = World(old)
+    world.api.undeletable[path(old)] = Unavailable("no answer")
+    with pytest.raises(RetryLaterError, match="no answer"):
+        await world.check()
+
+
 async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> None:
     world = World(FIRST)
     odd = message("odd", resource_version="21")
