@@ -24,15 +24,17 @@ class JvmProcess(subprocess.Popen[bytes]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Start it as ``Popen`` does."""
-        self._asking = threading.Lock()
+        # A signal handler runs in the main thread, in the middle of its own question, and may ask for the end as well.
+        self._asking = threading.RLock()
         super().__init__(*args, **kwargs)
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal; None while it runs."""
         # One at a time: who is in between another one's question and its answer would find the process collected.
         with self._asking:
-            if self.returncode is None:
-                self.returncode = _exit_code_of(self.pid)
+            answer = _exit_code_of(self.pid) if self.returncode is None else None
+            if self.returncode is None:  # or a signal handler has asked in between, and collected it
+                self.returncode = answer
             code: int | None = self.returncode
             return code
 

@@ -76,6 +76,34 @@ def test_a_killed_jvm_has_the_signal_as_its_exit_code(jvm: JvmProcess) -> None:
         os.waitpid(jvm.pid, os.WNOHANG)  # nothing of it is left
 
 
+@pytest.fixture
+def asks_when_signalled(jvm: JvmProcess) -> Iterator[list[int | None]]:
+    """Have a signal handler of the script wait for the JVM's end; return what it found."""
+    found: list[int | None] = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(jvm.wait(SECONDS)))
+    yield found
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("when", ["before the system is asked", "after the system was asked"])
+@pytest.mark.timeout(120)
+def test_a_signal_handler_may_ask_for_the_end_while_the_main_thread_asks(
+    jvm: JvmProcess, asks_when_signalled: list[int | None], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    ask = os.waitid
+
+    def signalled(*arguments: int) -> object:
+        monkeypatch.setattr(os, "waitid", ask)
+        answer = ask(*arguments) if when.startswith("after") else None
+        end(jvm)
+        signal.raise_signal(signal.SIGUSR1)
+        return answer if when.startswith("after") else ask(*arguments)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(os, "waitid", signalled)
+    assert jvm.poll() == -9
+    assert (asks_when_signalled, jvm.poll(), jvm.wait(SECONDS)) == ([-9], -9, -9)
+
+
 def test_a_jvm_that_ends_by_itself_has_its_own_exit_code() -> None:
     for code in (0, 3, 137):
         assert JvmProcess(["sh", "-c", f"exit {code}"]).wait(SECONDS) == code
