@@ -116,7 +116,7 @@ class SparkStart:
         self._end_if_asked()
         self.keep_secret(*values_of_launch(script, ()))
         self._renew_credentials()
-        if os.environ.get(ARGUMENTS, PYSPARK_SHELL) != PYSPARK_SHELL:
+        if os.environ.get(ARGUMENTS, "").split() not in ([], [PYSPARK_SHELL]):
             self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.SUBMIT_ARGUMENTS_IGNORED)
         with self._own_variables():
             before, self._asked = self._asked, Asked(dict(script))

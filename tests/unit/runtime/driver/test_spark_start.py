@@ -83,7 +83,16 @@ def test_a_script_that_empties_its_environment_has_spark_all_the_same(world: Wor
     assert variables() == {}
 
 
-@pytest.mark.parametrize(("arguments", "said"), [("--packages a:b:1 pyspark-shell", True), ("pyspark-shell", False)])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--packages a:b:1 pyspark-shell", True),
+        ("pyspark-shell", False),
+        (" pyspark-shell\n", False),
+        ("", False),
+        (" ", False),
+    ],
+)
 def test_arguments_for_spark_submit_that_are_not_used_are_an_event(world: World, arguments: str, said: bool) -> None:
     world.script(PYSPARK_SUBMIT_ARGS=arguments)
     notices = [each for each in world.progress.report().notices if "PYSPARK_SUBMIT_ARGS" in each.message]
