@@ -34,5 +34,6 @@ def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -
         repartitions=tuple(pod for pod in pods.values() if pod.role == ROLE_REPARTITION),
         purge=pods.get(purge_pod_name(known.key[1])),
         snapshots=index.of(SnapshotIndex).of_app(known.key),
+        refused_writes=index.of(SnapshotIndex).refused_writes(known.key),
         memory=index.memory(known.key),
     )

@@ -1,6 +1,7 @@
 """Complete snapshots of an application that is deleted with its storage: they say that their files are gone. Pure."""
 
 import dataclasses
+import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +16,13 @@ from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import UnreadableApp
-from tidegate.engine.rules.actions import RemoveFinalizer
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.event import build_event
 from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.actions import CountExport, DeleteSnapshotPod, SnapshotPlan
 from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.observation import SnapshotMemory, SnapshotObservation
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
@@ -112,6 +114,34 @@ def test_an_application_that_became_unreadable_waits_for_a_purge_that_is_under_w
     assert not the_unreadable_application_goes(ready(), purge_pod(phase="Running", running=True, ended=None))
     for never_ran in (None, purge_pod(phase="Pending", running=False, ended=None)):
         assert the_unreadable_application_goes(ready(), never_ran)
+
+
+def test_an_unreadable_application_says_each_hour_which_of_them_nobody_may_change_and_not_for_each_request() -> None:
+    world, names = world_of(ready(), purge_pod()), []
+    known = UnreadableApp(ORDERS, EMPTIED.metadata, "spec.application.runtime: invalid")
+    for request, at in (("a1", NOW), ("b2", NOW + 1), ("c3", NOW + 3600)):
+        world.of(SnapshotIndex).memories[KEY] = SnapshotMemory(write_refused=("status", f"denied (request {request})."))
+        plan = release_unreadable(observe_unreadable(world, known, PLATFORM), known.problem, at)
+        (said_of_it,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+        assert said_of_it.reason == "WriteRefused"
+        assert said_of_it.message.startswith(f"denied (request {request}). To finish the deletion without StreamSnapsh")
+        assert plan.wake_after is not None
+        names.append(name_of(said_of_it))
+    assert len(set(names)) == 2
+    assert names[0] == names[1]
+
+
+def name_of(event: PublishEvent) -> str:
+    """Return the name by which the API server knows whether an event was published before."""
+    manifest = build_event(
+        EMPTIED.metadata,
+        reason=event.reason,
+        message=event.message,
+        now=datetime.datetime.fromtimestamp(NOW, datetime.UTC),
+        key=event.occasion,
+        any_words=event.any_words,
+    )
+    return str(manifest["metadata"]["name"])
 
 
 @pytest.mark.parametrize(
