@@ -155,17 +155,31 @@ def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step 
 
 
 def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Record that the API server refuses the pod of the version under test, until it accepts it."""
-    refusal = refusal_of(o)
+    """Record that the pod of the version under test does not come, or start, and what follows, until it does."""
     if upgrade.reason != Reason.LAUNCHED:
         return None
     message = messages.STARTED if o.driver is not None else upgrade.message
-    if refusal is not None and refusal.recorded and refusal.attempts:
+    why = _why_not_started(o, upgrade)
+    if why:
         stays, limit = why_not_rolled_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
         if not stays and is_launched_after_its_time(o, upgrade) and upgrade.rollback_snapshot is not None:
             stays = messages.by_hand(messages.RAN_FOR_LONG, upgrade.rollback_snapshot.id)
-        message = messages.not_started(refusal_message(o, refusal), stays or messages.rolled_back_after(limit))
+        message = messages.not_started(why, stays or messages.rolled_back_after(limit))
     return change(upgrade, message) if message != upgrade.message else None
+
+
+def _why_not_started(o: Observation, upgrade: UpgradeStatus) -> str:
+    """Return why the version has no process, empty if that is not known, or the conditions say what follows.
+
+    They do of a first pod that does not start: it is rolled back, with the cause. Of a later one nothing follows.
+    """
+    refusal, driver = refusal_of(o), o.driver
+    if driver is not None:
+        if driver.terminating or not has_not_begun(driver) or not is_launched_after_its_time(o, upgrade):
+            return ""
+        problem = faults.name_start_problem(driver)
+        return problem.message if problem is not None else ""
+    return refusal_message(o, refusal) if refusal is not None and refusal.recorded and refusal.attempts else ""
 
 
 def rollback_snapshot_is_settled(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

@@ -563,9 +563,11 @@ SLOW: dict[str, dict[str, Any]] = {
 }
 
 
-def with_later_pod(how: str, launched_after: float, **fields: Any) -> tuple[StreamingApp, dict[str, Any]]:
+def with_later_pod(
+    how: str, launched_after: float, *, change: dict[str, Any] | None = None, **fields: Any
+) -> tuple[StreamingApp, dict[str, Any]]:
     """Return an application at the gate whose first pod was lost, and what is seen of the pod that follows."""
-    new = under_test(phase_start_time=later(launched_after), reason=Reason.LAUNCHED)
+    new = under_test(change=change, phase_start_time=later(launched_after), reason=Reason.LAUNCHED)
     app = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, epoch=3))
     if how == "no pod":
         refusal = Refusal("orders-driver", spec_hash(app), 3, Reason.LAUNCH_REFUSED, "quota", NOW + launched_after, 1)
@@ -582,8 +584,26 @@ def test_a_version_that_worked_for_longer_than_its_test_is_not_undone_for_a_late
         plan = decide(observe(app, **seen), NOW + DAY + hours * 3600)
         assert record(plan).phase is UpgradePhase.GATE
         assert not acts(plan, do.DeleteDriver)
-    if how == "no pod":
+    if how != "nobody knows why":
+        assert record(plan).message.startswith("The new version has not started. ")
+        assert "it is not rolled back for a pod that does not start" in record(plan).message
         assert f'set spec.upgrade.rollbackTo to "{PIN}"' in record(plan).message
+
+
+def test_who_wants_no_rollback_hears_of_that_beside_why_a_later_pod_does_not_start() -> None:
+    app, seen = with_later_pod("no image", DAY, change={"upgrade.rollbackPolicy": "Never"})
+    message = record(decide(observe(app, **seen), NOW + DAY + 3600)).message
+    assert "Image shop/orders:1 of container driver cannot be pulled." in message
+    assert "spec.upgrade.rollbackPolicy is Never" in message
+
+
+def test_once_it_has_started_the_record_says_so() -> None:
+    app, seen = with_later_pod("no image", DAY)
+    waits = decide(observe(app, **seen), NOW + DAY + 3600)
+    assert record(waits).phase_start_time == later(DAY)
+    app = msgspec.structs.replace(app, status=status_of(waits))
+    up = dataclasses.replace(seen["driver"], running=True, phase="Running", start_time=NOW + DAY + 3600, waiting=None)
+    assert record(decide(observe(app, driver=up), NOW + DAY + 3601)).message == "The new version was started."
 
 
 @pytest.mark.parametrize("how", SLOW)
@@ -594,7 +614,7 @@ def test_one_whose_first_pod_was_lost_within_its_test_is_rolled_back_if_the_next
 
 
 def test_once_such_a_pod_has_started_the_version_has_its_whole_time_to_be_stable() -> None:
-    up = {"running": True, "phase": "Running", "start_time": NOW + 2 * DAY}
+    up: dict[str, Any] = {"running": True, "phase": "Running", "start_time": NOW + 2 * DAY}
     app, seen = with_later_pod("no image", DAY, **{**up, "waiting": None})
     seen["agent"] = report_of(seen["driver"], queries=(QueryReport("main", lag_rows=7),))
     for seconds, phase in ((1790, UpgradePhase.GATE), (1810, UpgradePhase.ROLLING_BACK)):
