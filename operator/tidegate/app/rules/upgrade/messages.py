@@ -251,6 +251,10 @@ def pod_not_started(reason: str) -> str:
     return f"its driver pod did not start ({reason})"
 
 
+def pod_does_not_start(reason: str) -> str:
+    return f"Its driver pod does not start ({reason})."
+
+
 def held_up(shown: str, reason: str, fault: str) -> str:
     return f"{shown} ({reason}: {fault.rstrip('.')})"
 

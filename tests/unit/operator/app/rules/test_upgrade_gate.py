@@ -593,8 +593,20 @@ def test_a_version_that_worked_for_longer_than_its_test_is_not_undone_for_a_late
 def test_who_wants_no_rollback_hears_of_that_beside_why_a_later_pod_does_not_start() -> None:
     app, seen = with_later_pod("no image", DAY, change={"upgrade.rollbackPolicy": "Never"})
     message = record(decide(observe(app, **seen), NOW + DAY + 3600)).message
-    assert "Image shop/orders:1 of container driver cannot be pulled." in message
+    assert message.startswith(
+        "The new version has not started. Its driver pod does not start (ImagePullFailed). spec.u"
+    )
     assert "spec.upgrade.rollbackPolicy is Never" in message
+
+
+def test_what_a_scheduler_says_of_such_a_pod_from_moment_to_moment_is_not_written_each_time() -> None:
+    app, seen = with_later_pod("no room", DAY)
+    waits = decide(observe(app, **seen), NOW + DAY + 3600)
+    assert "(Unschedulable)" in record(waits).message
+    app = msgspec.structs.replace(app, status=status_of(waits))
+    other = dataclasses.replace(seen["driver"], unschedulable="0/4 nodes are available.")
+    plan = decide(observe(app, driver=other, memory=ProcessState(status_written_at=NOW + DAY + 3600)), NOW + DAY + 3601)
+    assert not acts(plan, do.WriteStatus)
 
 
 def test_once_it_has_started_the_record_says_so() -> None:
