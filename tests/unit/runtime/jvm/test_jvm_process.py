@@ -97,7 +97,7 @@ def test_a_signal_handler_may_ask_for_the_end_while_the_main_thread_asks(
         answer = ask(*arguments) if when.startswith("after") else None
         end(jvm)
         signal.raise_signal(signal.SIGUSR1)
-        return answer if when.startswith("after") else ask(*arguments)  # type: ignore[arg-type] # as it was called
+        return answer if when.startswith("after") else ask(*arguments)
 
     monkeypatch.setattr(os, "waitid", signalled)
     assert jvm.poll() == -9
