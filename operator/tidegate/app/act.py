@@ -280,7 +280,7 @@ class ActionExecutor:
         before = self._index.memory(run.key).snapshot_not_created
         if before is not None and before.name == name:  # it lasts: a single lost answer is no news
             occasion = f"{name}/{hour_of(run.now)}"
-            event = PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, occasion, any_words=True)
+            event = PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, occasion, any_message=True)
             await self._events.publish(run.app.metadata, event, run.now)
         run.remember(snapshot_not_created=SnapshotNotCreated(name, message, run.now))
         # The plan knew of no failure: the next one says it, and when it is tried again.

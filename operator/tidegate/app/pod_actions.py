@@ -12,6 +12,7 @@ from tidegate.app.plan_run import PlanRun
 from tidegate.cache import refusal_messages
 from tidegate.cache.pods.act import delete_pod, restore_labels
 from tidegate.cache.pods.limit_ranges import learn_floors
+from tidegate.engine import write_messages
 from tidegate.engine.outcome import ObserveAgain, Outcome, must
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
@@ -129,7 +130,7 @@ def refusal_of(answer: Invalid | Forbidden, what: str, namespace: str) -> tuple[
     """
     if isinstance(answer, Forbidden) and answer.namespace_terminating:
         return Reason.NAMESPACE_TERMINATING, refusal_messages.namespace_terminating(namespace)
-    return Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message)
+    return Reason.LAUNCH_REFUSED, write_messages.refused(what, answer.message)
 
 
 def _runs_our_program(run: PlanRun, pod: Pod) -> bool:

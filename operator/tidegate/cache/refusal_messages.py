@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.engine.write_messages import refused
 from tidegate.kube.failures import Failure, Forbidden
 from tidegate.pods.admission.limit_range_refusal import refusal_of_helper
 from tidegate.pods.records.floors import Floors
 
 CONFIGURATION = "the Secret of the configuration"
 DRIVERS_ACCESS, LAUNCH_SECRETS = "the access of the driver", "the Secrets of the launch"
-
-
-def refused(what: str, answer: str, fields: str = "") -> str:
-    """Return the text; ``fields`` are those that are to be corrected, empty if nobody knows."""
-    correct = fields or "what it names"
-    return f"The API server refuses {what}: {answer.rstrip('.')}. Correct {correct}; Tidegate retries."
 
 
 def pod_refused(pod: Mapping[str, Any], answer: Failure, floors: Floors) -> str:

@@ -186,7 +186,7 @@ class ControlActionExecutor:
         if known is None or ends or not failure.lasts:
             return
         occasion = f"control-message/{hour_of(now)}"
-        event = PublishEvent(Reason.MESSAGE_REFUSED, failure.message, True, occasion, any_words=True)
+        event = PublishEvent(Reason.MESSAGE_REFUSED, failure.message, True, occasion, any_message=True)
         await self._events.publish(known.metadata, event, now)
 
     async def _delete(self, app: Key, message: ControlMessage, now: float) -> Outcome:

@@ -95,7 +95,7 @@ class EventPublisher:
             warning=event.warning,
             key=event.occasion,
             kind=kind,
-            any_words=event.any_words,
+            any_message=event.any_message,
         )
         name = manifest["metadata"]["name"]
         if name in self._published:

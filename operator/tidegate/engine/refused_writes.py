@@ -32,6 +32,6 @@ async def report_refused_write(
     """
     message = why_refused(answer, about, kind)
     if message:
-        event = PublishEvent(Reason.WRITE_REFUSED, message, True, f"write/{hour_of(now)}", any_words=True)
+        event = PublishEvent(Reason.WRITE_REFUSED, message, True, f"write/{hour_of(now)}", any_message=True)
         await events.publish(about, event, now, kind)
     return message

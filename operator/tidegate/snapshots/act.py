@@ -25,6 +25,7 @@ from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.pods.act import delete_pod
 from tidegate.cache.pods.limit_ranges import learn_floors
+from tidegate.engine import write_messages
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.refused_writes import report_refused_write
@@ -246,7 +247,7 @@ class SnapshotActionExecutor:
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_as_reported(
-                run, answer, refusal_messages.refused(refusal_messages.DRIVERS_ACCESS, answer.message)
+                run, answer, write_messages.refused(refusal_messages.DRIVERS_ACCESS, answer.message)
             )
         must(answer, "creation of the driver's access")
         return None

@@ -1,4 +1,4 @@
-"""The process of Spark's JVM, which tells how it ended also where the script collects ended children. Starts a process.
+"""The process of Spark's JVM, whose end is known also where the script collects ended children. Starts a process.
 
 A script that supervises children ignores SIGCHLD, or waits for any child, and so has collected the JVM before us.
 ``subprocess`` takes 0 for the exit code then: a killed JVM would have completed the application, and Spark's launcher,

@@ -30,5 +30,5 @@ class PublishEvent:
     message: str
     warning: bool
     occasion: str
-    any_words: bool = False
-    """It is the same event whatever its message, which has somebody else's words, such as the number of a request."""
+    any_message: bool = False
+    """It is the same event whatever its message, in which somebody else's text changes."""

@@ -25,7 +25,7 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
     warning: bool = False,
     key: str = "",
     kind: str = KIND,
-    any_words: bool = False,
+    any_message: bool = False,
 ) -> dict[str, Any]:
     """Return an Event about an application or another resource of ours.
 
@@ -40,10 +40,10 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
         warning: True for what needs attention.
         key: tells apart what happens again with the same words, such as the epoch.
         kind: of the resource.
-        any_words: it is the same event whatever the message.
+        any_message: it is the same event whatever the message.
     """
     message = without_shapes(message)
-    identity = "\0".join((about.uid, reason, "" if any_words else message, key))
+    identity = "\0".join((about.uid, reason, "" if any_message else message, key))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     time = now.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {

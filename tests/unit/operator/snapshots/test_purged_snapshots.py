@@ -139,7 +139,7 @@ def name_of(event: PublishEvent) -> str:
         message=event.message,
         now=datetime.datetime.fromtimestamp(NOW, datetime.UTC),
         key=event.occasion,
-        any_words=event.any_words,
+        any_message=event.any_message,
     )
     return str(manifest["metadata"]["name"])
 

@@ -100,12 +100,16 @@ def limit() -> Iterator[None]:
     socket.setdefaulttimeout(None)
 
 
-@pytest.mark.usefixtures("limit")
-def test_a_call_to_the_jvm_takes_its_time_whatever_limit_the_script_sets_for_its_sockets(
-    jvm: _Jvm, tmp_path: Path
-) -> None:
+@pytest.fixture
+def gateway(limit: None, jvm: _Jvm, tmp_path: Path) -> Any:
+    """The driver's, made after the script has set its limit."""
     ahead: Any = _Ahead(jvm.port)
-    gateway = launching.launch(SparkConf(loadDefaults=False), str(tmp_path), frozenset(), ahead)
+    return launching.launch(SparkConf(loadDefaults=False), str(tmp_path), frozenset(), ahead)
+
+
+def test_a_call_to_the_jvm_takes_its_time_whatever_limit_the_script_sets_for_its_sockets(
+    jvm: _Jvm, gateway: Any
+) -> None:
     answers: list[str] = []
 
     def call() -> None:
@@ -120,12 +124,9 @@ def test_a_call_to_the_jvm_takes_its_time_whatever_limit_the_script_sets_for_its
     assert socket.getdefaulttimeout() == LIMIT_SECONDS  # the script's own requests keep theirs
 
 
-@pytest.mark.usefixtures("limit")
 def test_a_function_of_a_batch_is_called_after_a_pause_and_itself_calls_the_jvm_for_long(
-    jvm: _Jvm, tmp_path: Path
+    jvm: _Jvm, gateway: Any
 ) -> None:
-    ahead: Any = _Ahead(jvm.port)
-    gateway = launching.launch(SparkConf(loadDefaults=False), str(tmp_path), frozenset(), ahead)
     answers: list[str] = []
 
     class Function:

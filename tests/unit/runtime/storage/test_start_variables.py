@@ -9,24 +9,14 @@ from typing import Any
 import pytest
 
 import tidegate_spark
-from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage, to_json
+from tidegate_spark.contract.protocol import Storage, to_json
 from tidegate_spark.storage import start_variables
 from tidegate_spark.storage.s3_client import Credentials, connect
+from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://here", "http://store.example:9000")
 AWS = Storage("s3://here", region="eu-west-1")
 KEYS = Credentials("key", "secret")
-CONFIG = DriverConfig(
-    app="a",
-    namespace="n",
-    uid="u",
-    epoch=7,
-    lineage=3,
-    pod_name="a-driver",
-    main="local:///m.py",
-    storage=Storage("s3://b/p"),
-    executor=ExecutorSettings(1, "i", "IfNotPresent", "sa", "a-e7"),
-)
 OF_AWS = "https://s3.eu-west-1.amazonaws.com"
 
 
@@ -228,7 +218,7 @@ def test_a_driver_notes_them_before_its_script_runs(tmp_path: Path) -> None:
         "PYTHONPATH": str(Path(tidegate_spark.__file__).parents[1]),
         "HOME": str(tmp_path),
         "AWS_ENDPOINT_URL": "http://pod.example",
-        "TIDEGATE_CONFIG": to_json(CONFIG),
+        "TIDEGATE_CONFIG": to_json(driver_config("orders", "local:///main.py", PLACE, credentials_secret="")),
     }
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "http://pod.example\n", done.stderr

@@ -211,8 +211,8 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
             wake_after = earliest(verdict.wake_after, check_labels_in(o))
             if verdict.health is Health.STALLED:  # there is no condition that would say it
                 own = now + minutes_of(o.app.metadata.uid)
-                occasion = f"deleted/{hour_of(own)}"  # the message may have the API server's words, which change
-                after = (*after, PublishEvent(verdict.reason, verdict.message, True, occasion, any_words=True))
+                occasion = f"deleted/{hour_of(own)}"  # what the message has of the API server may change
+                after = (*after, PublishEvent(verdict.reason, verdict.message, True, occasion, any_message=True))
                 wake_after = earliest(wake_after, next_hour_in(own))
             return Plan(rule.__name__, verdict.reason, verdict.message, after, wake_after)
     events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None

@@ -178,7 +178,7 @@ def _why_not_started(o: Observation, upgrade: UpgradeStatus) -> str:
         if driver.terminating or not has_not_begun(driver) or not is_launched_after_its_time(o, upgrade):
             return ""
         problem = faults.name_start_problem(driver)
-        # The conditions have the cause in full. Words of others change, and each change would be a write of the record.
+        # The conditions have the cause in full. A scheduler's text changes, and each change would be a write here.
         return messages.pod_does_not_start(problem.reason) if problem is not None else ""
     return refusal_message(o, refusal) if refusal is not None and refusal.recorded and refusal.attempts else ""
 
