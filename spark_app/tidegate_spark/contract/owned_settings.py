@@ -120,9 +120,3 @@ def remedy_of(key: str) -> str:
     if key in IN_EFFECT:
         return ""
     return next((remedy for start, remedy in OWNED_STARTS.items() if key.startswith(start)), "")
-
-
-def keys_set_apart(start: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys, and the longer starts, that have an answer of their own although they start so, too."""
-    keys = tuple(key for key in (*OWNED_KEYS, *IN_EFFECT) if key.startswith(start))
-    return keys, tuple(other for other in OWNED_STARTS if other != start and other.startswith(start))

@@ -19,7 +19,6 @@ class BadQuestionError(InspectionError):
     def __init__(self, parameter: str, message: str) -> None:
         """Say which parameter is wrong, and how it can be right."""
         super().__init__(f"{parameter}: {message}")
-        self.parameter = parameter
 
 
 class NotThereError(InspectionError):

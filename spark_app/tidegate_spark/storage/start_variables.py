@@ -59,11 +59,6 @@ def note() -> None:
     _noted[:] = [StartVariables.read()]
 
 
-def forget() -> None:
-    """Have later sessions read the variables of their moment, as where no script runs."""
-    _noted.clear()
-
-
 def proxies_for(url: str) -> dict[str, str]:
     """Return the proxies by which the noted variables reach ``url``, by scheme; those of now if none are noted."""
     return (_noted[0] if _noted else StartVariables.read()).proxies_for(url)

@@ -10,7 +10,7 @@ from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.api.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.builders.purge import build_purge_pod
-from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal
 from tidegate.app.builders.release_pod import build_release_pod
 from tidegate.app.builders.repartition_pod import build_repartition_pod
 from tidegate.pods.builders.driver_config import app_storage
@@ -85,7 +85,7 @@ BESIDE: dict[str, Build] = {
     "export of one whose application is gone": export_pod_of_one_that_is_gone,
     "release": release_pod,
     "repartition": repartition_pod,
-    "rehearsal": lambda change, platform=PLATFORM, /: build_rehearsal_pod(rehearsing(change), platform),
+    "rehearsal": lambda change, platform=PLATFORM, /: build_rehearsal(rehearsing(change), platform).manifest,
 }
 ALL = BESIDE | {"driver": of_driver}
 

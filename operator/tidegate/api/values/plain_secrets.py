@@ -216,7 +216,7 @@ def _item(field: str, number: int, item: Any) -> str:
 
 def _filled(recorded: Any, present: Any, field: str, place: str) -> Any:
     if isinstance(recorded, str):
-        return _filled_text(recorded, present, field, place)
+        return _filled_text(recorded, present, field)
     if isinstance(recorded, dict):
         return _filled_object(recorded, present if isinstance(present, dict) else {}, field, place)
     if isinstance(recorded, list):
@@ -242,7 +242,7 @@ def _filled_object(recorded: dict[str, Any], present: dict[str, Any], field: str
     }
 
 
-def _filled_text(recorded: str, present: Any, field: str, place: str) -> str:
+def _filled_text(recorded: str, present: Any, field: str) -> str:
     if REDACTED not in recorded:
         return recorded
     if not isinstance(present, str):

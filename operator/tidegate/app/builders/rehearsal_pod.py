@@ -57,11 +57,6 @@ def longest_seconds(rehearse: RehearsalSpec) -> int:
     return 2 * rehearse.timeout_seconds + END_SECONDS
 
 
-def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
-    """Return the pod of a rehearsal; as :func:`build_rehearsal`, without what is not in the pod."""
-    return build_rehearsal(app, platform).manifest
-
-
 def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
     """Return the pod that rehearses the version in the spec, on the copy that the upgrade's record names.
 

@@ -78,7 +78,7 @@ def evaluate_schedule(o: Observation, now: float) -> ScheduleDecision:
     wake = max(0.0, coming - now) if coming is not None else None
     if previous is None or previous <= _reached(status):
         return ScheduleDecision(status, wake_after=wake)
-    return _at_a_time(o, spec, ScheduleDecision(status, wake_after=wake), previous, now)
+    return _at_a_time(o, ScheduleDecision(status, wake_after=wake), previous, now)
 
 
 def schedule_condition(o: Observation, decision: ScheduleDecision, now: float) -> tuple[Condition, ...]:
@@ -93,9 +93,7 @@ def schedule_of(spec: SnapshotsSpec, uid: str) -> Schedule | Interval:
     return Interval(spec.interval_seconds, uid)
 
 
-def _at_a_time(
-    o: Observation, spec: SnapshotsSpec, decision: ScheduleDecision, slot: float, now: float
-) -> ScheduleDecision:
+def _at_a_time(o: Observation, decision: ScheduleDecision, slot: float, now: float) -> ScheduleDecision:
     """Return what to do about a time that has come, or came while nobody looked."""
     assert decision.status is not None
     if not has_launched(o.app.status):

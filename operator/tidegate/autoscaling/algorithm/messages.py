@@ -218,7 +218,7 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     )
     reached = result.step in (Reason.PARTITIONS_CEILING, Reason.EXECUTORS_IDLE) or of_no_use
     if not reached and not (by_partitions and result.needed > result.recommended):
-        return _beyond_state(m, situation, result, of_state)
+        return _beyond_state(m, result, of_state)
     tasks = f"{_executors(of_all)} with {_tasks(situation.cores)} each at a time" if of_all else ""
     parts = [f"The sources have {_partitions(m.source_partitions)}"] if m.source_partitions >= 0 else []
     if of_state is not None:
@@ -236,7 +236,7 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     return f"{' and '.join(parts)}{busy}. {advice}"
 
 
-def _beyond_state(m: Measured, situation: Situation, result: Evaluation, of_state: int | None) -> str:
+def _beyond_state(m: Measured, result: Evaluation, of_state: int | None) -> str:
     if of_state is None or max(result.recommended, result.current) <= of_state:
         return ""
     return (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import logging
 import os
 import re
 import time
@@ -62,8 +61,6 @@ JOINS_LATE = messages.JOINS_LATE
 END_SECONDS = 2.0
 _NAME = re.compile(rf"(?:^|[\s,(]){SOURCE}(?:$|[\s,)])")
 """The source's, as Spark prints a leaf of a plan: of a source of files that is the path, which may have it in it."""
-
-log = logging.getLogger("tidegate")
 
 
 class Control:

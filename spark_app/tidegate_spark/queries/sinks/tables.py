@@ -23,7 +23,6 @@ from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.sinks.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
 
 SESSION_CATALOG = "spark_catalog"
-SPARKS_OWN = "org.apache.spark.sql.execution.datasources.v2.V2SessionCatalog"
 IN_MEMORY = "in-memory"
 _IMPLEMENTATION = "spark.sql.catalogImplementation"
 _METASTORE, _DATABASE = "hive.metastore.uris", "javax.jdo.option.ConnectionURL"
@@ -206,7 +205,7 @@ def find(writer: DataStreamWriter, name: str, given: Given) -> Table:
         exists = bool(catalog.tableExists(identifier))
         place = str(catalog.loadTable(identifier).properties().get("location") or "") if exists else given.path
         return Table(full, messages.catalog_of_class(kind), True, given.kind.lower(), place, exists, bool(given.path))
-    message, lasts = _session_catalog(spark, kind)
+    message, lasts = _session_catalog(spark)
     quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (*namespace[-1:], str(identifier.name())))
     known, plain = state.catalog(), state.sqlParser().parseTableIdentifier(quoted)
     if not known.tableExists(plain):
@@ -218,7 +217,7 @@ def find(writer: DataStreamWriter, name: str, given: Given) -> Table:
     return Table(full, message, lasts, provider.lower(), _text(spark, found.location()), exists=True, managed=managed)
 
 
-def _session_catalog(spark: SparkSession, kind: str) -> tuple[str, bool]:
+def _session_catalog(spark: SparkSession) -> tuple[str, bool]:
     """Return where the session catalog is, in words, and whether it outlasts the driver."""
     if (spark.conf.get(_IMPLEMENTATION, IN_MEMORY) or IN_MEMORY) == IN_MEMORY:
         return messages.CATALOG_IN_MEMORY, False

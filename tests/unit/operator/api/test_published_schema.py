@@ -14,7 +14,7 @@ from tidegate.api.control_message import ControlMessageSpec, ControlMessageStatu
 from tidegate.api.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.api.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.pods.reserved.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
-from tidegate_spark.contract.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
+from tidegate_spark.contract.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 from tidegate_testing import plain_yaml
 
 CRD: dict[str, Any] = plain_yaml.load(generate_reference.SOURCE.read_text())
@@ -136,7 +136,8 @@ def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
 
 def rule_of(start: str) -> str:
     """Return the rule that no setting starts so but for those that have an answer of their own."""
-    keys, starts = keys_set_apart(start)
+    keys = [key for key in (*OWNED_KEYS, *IN_EFFECT) if key.startswith(start)]
+    starts = [other for other in OWNED_STARTS if other != start and other.startswith(start)]
     apart = [f"key in [{', '.join(repr(key) for key in keys)}]"] if keys else []
     others = [f"key.startsWith('{other}')" for other in starts]
     clauses = " || ".join([f"!key.startsWith('{start}')", *apart, *others])

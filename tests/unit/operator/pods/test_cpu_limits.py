@@ -7,7 +7,7 @@ import pytest
 from tidegate.api.spec import Resources
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.app.builders.purge import build_purge_pod
-from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal
 from tidegate.pods.builders.cpu_limits import driver_limit, executor_limit
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
@@ -141,7 +141,7 @@ def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
 
 def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver() -> None:
     asked = Resources(requests={"cpu": "3", "memory": "2Gi"})
-    pod = build_rehearsal_pod(
+    pod = build_rehearsal(
         rehearsing(
             {
                 **IN_TEMPLATE,
@@ -149,5 +149,5 @@ def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver(
             }
         ),
         PLATFORM,
-    )
+    ).manifest
     assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "3"

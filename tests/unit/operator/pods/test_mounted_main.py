@@ -9,7 +9,7 @@ from tidegate.api.spec_hash import spec_hash, version_of, with_version
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.builders.purge import build_purge_pod
-from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal
 from tidegate.pods.builders.driver_config import app_storage, build_driver_config
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate_spark.contract.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
@@ -58,7 +58,7 @@ def test_a_pod_whose_key_is_missing_is_not_started_without_it() -> None:
 
 
 def test_a_rehearsal_runs_the_same_key() -> None:
-    pod = build_rehearsal_pod(rehearsing({"application.mainFrom": SOURCE}), PLATFORM)
+    pod = build_rehearsal(rehearsing({"application.mainFrom": SOURCE}), PLATFORM).manifest
     assert config_of(pod).main == MAIN
     assert {MOUNTED_MAIN_DIRECTORY, MAIN_DIRECTORY} <= mounts_of(pod).keys()
     assert {"tidegate-mounted-main", "tidegate-main"} <= volumes_of(pod).keys()

@@ -31,11 +31,11 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     (tmp_path / "ca.crt").write_bytes(Path(botocore.__file__).with_name("cacert.pem").read_bytes())
     (tmp_path / "token").write_text("token")
     monkeypatch.setattr(pods_api, "SERVICE_ACCOUNT_DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(start_variables, "_noted", [])
     with ThreadingHTTPServer(("127.0.0.1", 0), NoPods) as listening:
         threading.Thread(target=listening.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{listening.server_port}"
         listening.shutdown()
-    start_variables.forget()
 
 
 def test_a_script_s_proxy_is_not_the_way_to_the_api_server(server: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ OF_AWS = "https://s3.eu-west-1.amazonaws.com"
 
 
 @pytest.fixture
-def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """The pod's variables, none of them about a store; nothing is noted after the test."""
     for name in (
         "AWS_PROFILE",
@@ -36,8 +35,8 @@ def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytes
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    yield monkeypatch
-    start_variables.forget()
+    monkeypatch.setattr(start_variables, "_noted", [])
+    return monkeypatch
 
 
 def script_sets(variables: pytest.MonkeyPatch, **values: str) -> None:

@@ -36,7 +36,6 @@ from tidegate_spark.control.channels.transports.credentials import (
 from tidegate_spark.process.faults import foreign_text
 from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link, java_chain
 
-KIND = "Kafka"
 POLL_SECONDS = 10.0
 """Between two looks at what there is to read, which also finds a broker that is away."""
 MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20

@@ -37,7 +37,6 @@ from tidegate_spark.control.channels.transports.credentials import (
 from tidegate_spark.control.channels.transports.reply_publisher import Outlet, ReplyPublisher, UnconfirmedError
 from tidegate_spark.process.faults import foreign_text
 
-KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100
 HEARTBEAT_SECONDS, PATIENCE_SECONDS = 30, 10.0
 CONFIRM_SECONDS = 5.0

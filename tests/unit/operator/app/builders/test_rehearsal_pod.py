@@ -9,7 +9,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RollbackSnapshot, StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.app.builders.driver import build_driver_pod
-from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal
 from tidegate_testing.observations import PLATFORM
 from tidegate_testing.rehearsals import ASKED, POD, config_of, rehearsing
 from tidegate_testing.upgrades import COPY
@@ -34,7 +34,7 @@ TEMPLATE = {
 
 
 def built(change: dict[str, Any] | None = None) -> dict[str, Any]:
-    return build_rehearsal_pod(rehearsing(change), PLATFORM)
+    return build_rehearsal(rehearsing(change), PLATFORM).manifest
 
 
 def container_of(pod: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def variables(pod: dict[str, Any]) -> dict[str, Any]:
 
 def test_nothing_that_finds_drivers_finds_it() -> None:
     app = rehearsing({"driver.podTemplate": TEMPLATE})
-    pod = build_rehearsal_pod(app, PLATFORM)
+    pod = build_rehearsal(app, PLATFORM).manifest
     assert pod["metadata"]["name"] == POD
     assert pod["metadata"]["labels"] == {
         "tidegate.dev/app": "orders",
@@ -112,7 +112,7 @@ def test_its_heap_fits_into_its_own_memory_whatever_the_drivers_is() -> None:
 
 def test_nothing_of_the_application_but_the_copy_is_in_what_it_is_told() -> None:
     app = rehearsing()
-    config = config_of(build_rehearsal_pod(app, PLATFORM))
+    config = config_of(build_rehearsal(app, PLATFORM).manifest)
     assert (config.lineage, config.pin, config.executor.instances) == (1, None, 0)
     assert config.storage.uri.endswith(f"/rehearsals/{COPY}")
     assert config.start_from is not None
@@ -120,7 +120,7 @@ def test_nothing_of_the_application_but_the_copy_is_in_what_it_is_told() -> None
 
 
 def test_it_is_told_which_queries_the_version_before_has() -> None:
-    rehearsal = config_of(build_rehearsal_pod(rehearsing(queries=("main", "totals")), PLATFORM)).rehearsal
+    rehearsal = config_of(build_rehearsal(rehearsing(queries=("main", "totals")), PLATFORM).manifest).rehearsal
     assert rehearsal is not None
     assert (rehearsal.batches, rehearsal.queries) == (3, ("main", "totals"))
 
@@ -148,4 +148,4 @@ def test_memory_that_does_not_fit_is_named() -> None:
 def test_without_a_copy_there_is_none() -> None:
     app: StreamingApp = rehearsing(rollback_snapshot=RollbackSnapshot(id="p", lineage=1))
     with pytest.raises(ValueError, match="nothing to rehearse"):
-        build_rehearsal_pod(app, PLATFORM)
+        build_rehearsal(app, PLATFORM)
