@@ -201,19 +201,19 @@ class FlightsDemo:
     # --- messages ---
 
     def _ask_for_a_dump(self) -> None:
-        self._tell("look", "dump-state", LOOK)
+        self._send_message("look", "dump-state", LOOK)
 
     def _send_a_broken_model(self) -> None:
         text = '{"version": "of half a file", "overall": -5'
-        self._tell("break", "reload-model", self._upload("broken.json", text))
+        self._send_message("break", "reload-model", self._upload("broken.json", text))
 
     def _send_a_corrected_model(self) -> None:
         self._await("break", "Failed")
         self._narrator.say("  nobody uses it, and predictions go on with the model before it")
         self._reload = self._upload("model.json", json.dumps(self._model))
-        self._tell("corrected", "reload-model", self._reload)
+        self._send_message("corrected", "reload-model", self._reload)
 
-    def _tell(self, name: str, kind: str, payload: Any) -> None:
+    def _send_message(self, name: str, kind: str, payload: Any) -> None:
         self._narrator.say(f"ControlMessage {name}: {kind}", "bold yellow")
         self._messages.send(name, kind, payload)
 
@@ -265,7 +265,7 @@ class FlightsDemo:
     def _keep_and_lose(self) -> None:
         """Dump once more, put the dump where it outlives the application, and delete the application with its state."""
         app = self._application
-        self._tell("keep", "dump-state", LOOK)
+        self._send_message("keep", "dump-state", LOOK)
         status = self._await("keep", "Applied", DUMP_SECONDS)
         place = self._place / "learned"
         with self._narrator.step(f"Keeping the dump in s3://{BUCKET}/{DUMP}", self._show()):
@@ -283,7 +283,7 @@ class FlightsDemo:
     def _begin_again(self) -> None:
         """Have a new application start from the dump; messages to the other one are not in force in it."""
         self._apply(self._again, FLIGHTS_FROM_DUMP)
-        self._tell("mend-again", "reload-model", self._reload)
+        self._send_message("mend-again", "reload-model", self._reload)
         self._await("mend-again", "Applied")
 
     # --- after the data ---

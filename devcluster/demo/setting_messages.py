@@ -27,7 +27,7 @@ class SettingMessages:
 
     def __init__(self, messages: Messages, seconds: float, report: Callable[[str], None]) -> None:
         """Wait so long for a message to be in the log; ``report`` tells a person of each that is."""
-        self._messages, self._seconds, self._tell = messages, seconds, report
+        self._messages, self._seconds, self._report = messages, seconds, report
         self._held: list[Setting] = []
         self.sent: dict[str, tuple[Setting, ...]] = {}
         """What each message has, by its name, in the order in which they were sent."""
@@ -52,7 +52,7 @@ class SettingMessages:
         status = self._messages.await_log(name, self._seconds)
         if "sequence" not in status or status["phase"] in {"Failed", "Expired"}:
             raise RuntimeError(f"message {name} is not in force: {described(status)}")
-        self._tell(f"ControlMessage {name}: {len(settings)} settings, number {status['sequence']} in the log")
+        self._report(f"ControlMessage {name}: {len(settings)} settings, number {status['sequence']} in the log")
         return len(settings)
 
     def await_ends(self, seconds: float) -> dict[str, Mapping[str, Any]]:

@@ -73,7 +73,7 @@ class DecisionWatch:
         self, narrator: Narrator, brokers: str, topic: str, report: Callable[[Mapping[str, Any]], str] = spoken
     ) -> None:
         """Read ``topic``; ``report`` returns a decision for a person."""
-        self._narrator, self._reader, self._tell = narrator, TopicReader(brokers, topic), report
+        self._narrator, self._reader, self._report = narrator, TopicReader(brokers, topic), report
         self._shown_at = 0.0
         self.consumed: list[dict[str, Any]] = []
         self.ids: set[str] = set()
@@ -95,7 +95,7 @@ class DecisionWatch:
         if self.newest_at - self._shown_at >= SECONDS_BETWEEN_SHOWN_DECISIONS:
             self._shown_at = self.newest_at
             for decision in decisions[:: max(1, len(decisions) // SHOWN_AT_ONCE)][:SHOWN_AT_ONCE]:
-                self._narrator.say(f"  {self._tell(decision)}")
+                self._narrator.say(f"  {self._report(decision)}")
 
     def close(self) -> None:
         """End the connection."""

@@ -83,7 +83,7 @@ async def test_an_operator_notices_that_etcd_was_restored_and_the_next_process_k
             return index, woken, asyncio.create_task(watch)
 
         index, woken, watch = begin()
-        await index.first_lists.complete.wait()
+        await index.initial_sync.complete.wait()
         await asyncio.to_thread(edit, kubectl)
         edited = stored(kubectl)
         while known_to(index) != edited:
@@ -92,7 +92,7 @@ async def test_an_operator_notices_that_etcd_was_restored_and_the_next_process_k
         with pytest.raises(RestoredError, match="restored from an older backup"):
             await asyncio.wait_for(watch, 60)
         index, _, watch = begin()
-        await index.first_lists.complete.wait()
+        await index.initial_sync.complete.wait()
         assert known_to(index) == stored(kubectl)
         assert [name for name, _ in known_to(index)] == ["orders"]
         watch.cancel()

@@ -32,7 +32,7 @@ async def test_an_application_comes_whole_with_its_changes_and_its_end(
 
     async with KubeClient(connection, OperatorMetrics()) as client, asyncio.timeout(60):
         watch = asyncio.create_task(watch_apps(client, OperatorMetrics(), index, woken.put_nowait, namespace))
-        await index.first_lists.complete.wait()
+        await index.initial_sync.complete.wait()
         await until(lambda known: known is not None and known.app.spec.application.image == "x")
         change = {"spec": {"sparkConf": {"spark.x": "y"}}}
         await asyncio.to_thread(api_kubectl.patch, "streamingapp", "orders", namespace, change)

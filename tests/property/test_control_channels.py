@@ -18,8 +18,8 @@ from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
-from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.examples import gate_share
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import KilledError
 
@@ -54,7 +54,7 @@ class Story:
     broker: MemoryBroker
     buckets: Buckets = field(default_factory=Buckets)
     clock: Clock = field(default_factory=Clock)
-    works: FakeWorks = field(default_factory=lambda: FakeWorks({"main"}))
+    operations: FakeOperations = field(default_factory=lambda: FakeOperations({"main"}))
     sent: list[bytes] = field(default_factory=list)
     offered: list[ControlOrder] = field(default_factory=list)
     batch: int = 0
@@ -67,10 +67,10 @@ class Story:
 
     def restart(self) -> None:
         self.until_death = -1
-        self.service = MessageService(self.repository, self.works, Declared(), self.clock, answers=True)
+        self.service = MessageService(self.repository, self.operations, Declared(), self.clock, answers=True)
         if self.batch:
             self.service.begins("main", self.position)
-        self.works.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
+        self.operations.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
 
     def repository(self) -> SnapshotRepository:
         return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self.watch), PREFIX, lambda seconds: None)
@@ -131,7 +131,7 @@ class Story:
     def commit(self) -> None:
         position = self.service.position()
         self.batch, self.position = self.batch + 1, position
-        self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
+        self.operations.batches.update((("main", number), self.batch) for number in range(1, position + 1))
         self.service.committed("main", self.batch, position)
 
     def settle(self) -> None:

@@ -29,8 +29,8 @@ from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
-from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.examples import gate_share
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.inbox_scene import PLACE, MemoryInbox
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import KilledError
@@ -128,7 +128,7 @@ class Driver:
     clock: Clock
     mortal: Mortal
     deaths: int = 0
-    works: FakeWorks = field(default_factory=lambda: FakeWorks({"main"}))
+    operations: FakeOperations = field(default_factory=lambda: FakeOperations({"main"}))
     service: MessageService | None = None
     batch: int = 0
 
@@ -138,7 +138,7 @@ class Driver:
     def act(self, deliveries: int) -> None:
         try:
             if self.service is None:
-                self.service = MessageService(self.repository, self.works, Declared(), self.clock, answers=True)
+                self.service = MessageService(self.repository, self.operations, Declared(), self.clock, answers=True)
             self.service.check()
             self.read(self.service, deliveries)
             self.service.check()
@@ -161,7 +161,7 @@ class Driver:
         assert self.service is not None
         position = self.service.position()
         self.batch += 1
-        self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
+        self.operations.batches.update((("main", number), self.batch) for number in range(1, position + 1))
         self.service.committed("main", self.batch, position)
 
 

@@ -12,7 +12,7 @@ from tidegate_spark.control_log import log, log_reader
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
-from tidegate_spark.control_log.reducer import State, fold
+from tidegate_spark.control_log.reducer import State, reduce_entries
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.examples import gate_share
@@ -180,11 +180,11 @@ def without_conditional_writes(patch: pytest.MonkeyPatch) -> None:
 def with_bases_of_the_other_branch(patch: pytest.MonkeyPatch) -> None:
     def careless(state: State, entries: Any) -> State:
         later = [entry for entry in entries if entry.kind is not Kind.ROLLED_BACK or entry.of >= state.position]
-        folded = fold(state, later)
+        folded = reduce_entries(state, later)
         return replace(folded, position=entries[-1].sequence if entries else state.position)
 
     for module in (log, log_reader):
-        patch.setattr(module, "fold", careless)
+        patch.setattr(module, "reduce_entries", careless)
 
 
 def without_a_look_behind_what_was_put(patch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
-from tidegate_testing.control_works import at_work, await_work
 from tidegate_testing.examples import gate_share
+from tidegate_testing.fake_operations import at_work, await_work
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import Actor, KilledError
 

@@ -88,7 +88,7 @@ def report(total: "Result") -> str:
     unknown = sorted({f"{a}/{e}" for a, e, _ in total.passed if e and e not in EFFECTS.get(a, ())})
     lines = [
         f"{total.batches} batches committed, {total.seconds / 3600:.0f} hours simulated, "
-        f"{sum(total.happened.values())} happenings: "
+        f"{sum(total.happened.values())} events: "
         + ", ".join(f"{name} {count}" for name, count in sorted(total.happened.items())),
         "among what came of them: " + ", ".join(f"{name} {count}" for name, count in sorted(total.facts.items())),
         f"{total.crashed.total()} crashes, at {len(known) - len(missing)} of {len(known)} pairs of action and point",

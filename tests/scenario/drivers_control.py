@@ -46,7 +46,7 @@ class DriversControl:
             return
         try:
             for order in list(self._asked.values()):
-                self._tell(order, self._append(order))
+                self._report(order, self._append(order))
                 del self._asked[order.id]
         except Exception as error:  # the store does not answer; once more at the next one
             self._world.trace("driver", f"the control log of {self._config.app} is not written: {error}")
@@ -77,7 +77,7 @@ class DriversControl:
         found = (s3_client.read_object(self._client, place, each["Key"]) for each in listed)
         return [json.loads(each[0]) for each in found if each is not None]
 
-    def _tell(self, order: ControlOrder, number: int) -> None:
+    def _report(self, order: ControlOrder, number: int) -> None:
         late = self._entries()[number - 1]["late"]
         state = MessageState.EXPIRED if late else MessageState.DONE
         self._reported[order.id] = MessageReport(order.id, state, number)

@@ -135,7 +135,9 @@ class OperatorProcess:
         self.queue = WorkQueue(self._work, METRICS, steady)
         access = AccessManager(self.client, self.index, steady)
         self._secrets = LaunchSecrets(self.client, _NO_KEYS, PLATFORM)
-        actor = WatchedActor(self.client, agents, self.index, access, self._secrets, events, METRICS, self.queue.wake)
+        actor = WatchedExecutor(
+            self.client, agents, self.index, access, self._secrets, events, METRICS, self.queue.wake
+        )
         self.poller = AgentPoller(self.index, agents, self.queue, METRICS, POLLERS, steady, self.clock)
         reporter = InvalidResourceReporter(self.client, events)
         self.lines = WorkQueue(self._work_on_line, METRICS, steady)
@@ -153,7 +155,7 @@ class OperatorProcess:
         self._reconciler.executor_dry_run = ExecutorDryRun(self.client, steady)
         self._reconciler.references = ReferenceChecks(self.client, steady)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
-        messages = WatchedControlActor(self.client, agents, self.index, events, METRICS)
+        messages = WatchedControlExecutor(self.client, agents, self.index, events, METRICS)
         self._line_reconciler = ControlReconciler(
             self.index, messages, self.poller, METRICS.control, reporter, self._skew_of, self.clock, steady
         )
@@ -229,7 +231,7 @@ class OperatorProcess:
 
     async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await self.has_keys.wait()
-        await self.index.first_lists.complete.wait()
+        await self.index.initial_sync.complete.wait()
         await self.index.of(ControlIndex).complete.wait()
         await self.leading.wait()
         await part()
@@ -382,7 +384,7 @@ async def _watched(
     return outcome
 
 
-class WatchedActor(ActionExecutor):
+class WatchedExecutor(ActionExecutor):
     """Notes which action is being carried out, and may die before and after it."""
 
     __slots__ = ()
@@ -396,7 +398,7 @@ class WatchedActor(ActionExecutor):
         return await _watched(self, action, partial(super()._carry_out_one, run, action))
 
 
-class WatchedControlActor(ControlActionExecutor):
+class WatchedControlExecutor(ControlActionExecutor):
     """Does so for messages."""
 
     __slots__ = ()

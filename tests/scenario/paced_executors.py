@@ -94,9 +94,9 @@ class PacedExecutors(DriversExecutors):
                 self._allocate()
             now = asyncio.get_running_loop().time()
             count = self._scale.check(self.wanted, now)
-            self._tell(count.ended, count.held_until - now, count.running)
+            self._report(count.ended, count.held_until - now, count.running)
 
-    def _tell(self, ended: int, left: float, running: int) -> None:
+    def _report(self, ended: int, left: float, running: int) -> None:
         clock = self._world.api.clock()
         if left <= 0:
             self.held_until = 0.0

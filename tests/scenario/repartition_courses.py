@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.scenario.api_server import PODS, Body
 from tests.scenario.desired import differences
-from tests.scenario.happenings import copies, people
+from tests.scenario.events import copies, people
 from tests.scenario.schedule import fix
 from tests.scenario.world import ORDERS, World
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX

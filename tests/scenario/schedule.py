@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from unittest import mock
 
-from tests.scenario import happenings
+from tests.scenario import events
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_PLACE, NO_STATE, NOTHING_THERE, OWNED, UNCLAIMED, UNREACHABLE, differences
+from tests.scenario.events.copies import put_newest_back
+from tests.scenario.events.people import create_app, make_usable_again
+from tests.scenario.events.places import put_back
+from tests.scenario.events.registry import Event
 from tests.scenario.faults import Pair
-from tests.scenario.happenings.copies import put_newest_back
-from tests.scenario.happenings.people import create_app, make_usable_again
-from tests.scenario.happenings.places import put_back
-from tests.scenario.happenings.registry import Event
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.versions import UNDER_TEST, has_rival, is_invalid_version
@@ -29,7 +29,7 @@ from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
 Note = Callable[[float, str, str], None]
 
 GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
-"""Longest seconds between two happenings."""
+"""Longest seconds between two events."""
 PATIENCE = 600.0
 """Seconds of fair weather after which people have fixed every application that fails."""
 LONGEST_SETTLING, CHECK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
@@ -61,7 +61,7 @@ def run(seed: int, note: Note | None = None) -> Result:
         seed: everything random follows from it.
         note: is told everything that happens, with time and name.
     """
-    return run_course(seed, misfortune(happenings.choose), note)
+    return run_course(seed, misfortune(events.choose), note)
 
 
 def run_course(seed: int, course: Course, note: Note | None = None) -> Result:

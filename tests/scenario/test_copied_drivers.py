@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, operators, people, pods, strangers
+from tests.scenario.events import choose_among, operators, people, pods, strangers
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.pods.records import read_pods
 from tidegate.pods.records.pod_owner import Belonging, OwnerReference, belonging

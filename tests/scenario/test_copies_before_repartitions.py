@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from tests.scenario import schedule
-from tests.scenario.happenings import copies, people
+from tests.scenario.events import copies, people
 from tests.scenario.repartition_courses import (
     at_rest,
     not_run_in,

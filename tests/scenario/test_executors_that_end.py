@@ -166,5 +166,5 @@ def test_a_driver_without_pauses_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("quiet_log")
 def test_a_gate_that_waits_for_its_timeout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "name_failing_executors", lambda o, now: None)
+    monkeypatch.setattr(gate, "failing_executors_problem", lambda o, now: None)
     assert any("not within 180 s: the gate's end" in text for text in run_course(0, edited).violations)

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scenario import coverage
 from tests.scenario.api_server import SECRETS, Change
-from tests.scenario.happenings import operators
-from tests.scenario.happenings.people import edit
+from tests.scenario.events import operators
+from tests.scenario.events.people import edit
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, run, run_course
 from tests.scenario.surroundings import content_of

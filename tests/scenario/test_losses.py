@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, losses, people
+from tests.scenario.events import choose_among, losses, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.storage.claim import claiming, fence

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, labels, network, operators, people, pods
+from tests.scenario.events import choose_among, labels, network, operators, people, pods
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.app.observation import Observation
 from tidegate.app.rules import plan

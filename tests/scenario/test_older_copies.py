@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, copies, people
+from tests.scenario.events import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.api.streaming_app import SnapshotBatch
 from tidegate.app.observation import Observation

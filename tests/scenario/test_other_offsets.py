@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, losses, offsets, people
+from tests.scenario.events import choose_among, losses, offsets, people
 from tests.scenario.schedule import Result, misfortune, run_course
 from tidegate.api.streaming_app import StableSpec, UpgradeStatus
 from tidegate.app.observation import Observation

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, losses, people, places
+from tests.scenario.events import choose_among, losses, people, places
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.api import lost_status
 from tidegate.api.streaming_app import StreamingApp

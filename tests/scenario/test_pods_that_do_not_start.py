@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.scenario.api_server import PODS, Body
+from tests.scenario.events.people import edit
 from tests.scenario.faults import Fault
-from tests.scenario.happenings.people import edit
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.world import NAMESPACE, ORDERS, World

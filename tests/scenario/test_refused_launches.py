@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from tests.scenario.api_server import PODS, SECRETS, Body, Change, Place, RefusedError
-from tests.scenario.happenings import choose_among, losses, operators, people
+from tests.scenario.events import choose_among, losses, operators, people
 from tests.scenario.schedule import Result, misfortune, run_course
 from tests.scenario.world import World
 from tidegate.app.rules.launch import launch

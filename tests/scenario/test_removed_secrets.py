@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from tests.scenario.api_server import PODS, SECRETS
-from tests.scenario.happenings import choose_among, operators, people, pods, surroundings
+from tests.scenario.events import choose_among, operators, people, pods, surroundings
 from tests.scenario.schedule import misfortune, run_course
 from tests.scenario.world import NAMESPACE, World
 from tidegate.app.rules import housekeeping

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from tests.scenario import schedule
-from tests.scenario.happenings import copies, losses, people
-from tests.scenario.happenings.copies import batches_in
+from tests.scenario.events import copies, losses, people
+from tests.scenario.events.copies import batches_in
 from tests.scenario.repartition_courses import at_rest, is_made, marks, not_run_in, phase_of, status_of, until
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, run_course

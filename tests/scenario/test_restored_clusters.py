@@ -5,7 +5,7 @@ The operators of before know what never was; they end, and who comes after them 
 
 import pytest
 
-from tests.scenario.happenings import choose_among, operators, people, restored_clusters
+from tests.scenario.events import choose_among, operators, people, restored_clusters
 from tests.scenario.schedule import misfortune, run_course
 
 SEEDS = range(30)

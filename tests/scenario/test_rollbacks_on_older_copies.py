@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, copies, people
-from tests.scenario.schedule import Course as Happenings
+from tests.scenario.events import choose_among, copies, people
+from tests.scenario.schedule import Course as EventCourse
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.pods.builders import driver_config
 from tidegate_spark.storage.claim import claiming
@@ -62,7 +62,7 @@ def with_the_batches_of_one_lineage(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(driver_config, "_batches_left_before", lambda *_: ())
 
 
-MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Happenings]] = {
+MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], EventCourse]] = {
     take_out.__name__: (take_out, course)
     for take_out, course in (
         (without_comparing_what_a_rollback_leaves, ROLLBACKS),
@@ -72,7 +72,7 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Happenings]] = {
 PLANTED = planted(__file__, MISTAKES)
 
 
-def shows(course: Happenings, seed: Course) -> bool:
+def shows(course: EventCourse, seed: Course) -> bool:
     """Return whether a schedule ends in what must never happen."""
     return any(BROKEN in text for text in run_course(int(seed), course).violations)
 

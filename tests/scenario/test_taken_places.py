@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from tests.scenario.desired import differences
-from tests.scenario.happenings import choose_among, people, places
+from tests.scenario.events import choose_among, people, places
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, misfortune, run_course
 from tests.scenario.world import INNER, ORDERS, World

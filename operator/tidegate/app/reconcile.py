@@ -68,7 +68,7 @@ class Reconciler:
     """Asked whether what such a version refers to exists."""
     starts: StartEvents | None = None
     """Asked why pods do not begin."""
-    _looks: RetryLimiter = field(default_factory=RetryLimiter)
+    _retry_limiter: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the application wants to be looked at again, or None.
@@ -112,10 +112,10 @@ class Reconciler:
         if any(isinstance(action, SetExecutors | OrderSnapshots) for action in plan.actions):
             self.poller.hurry(key)
         if outcome is None:
-            self._looks.forget(key)
+            self._retry_limiter.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
             return 0.0 if gone else earliest(plan.wake_after, self._observe_again_in(after, observation))
-        return self._looks.again(key, outcome.reason)
+        return self._retry_limiter.again(key, outcome.reason)
 
     async def _explained(self, o: Observation) -> Observation:
         """Return an observation with what keeps its pods from beginning."""
@@ -163,7 +163,7 @@ class Reconciler:
         known = self.index.app(key)
         if isinstance(known, UnreadableApp):
             return await self._treat_unreadable(known, now)
-        self._looks.forget(key)
+        self._retry_limiter.forget(key)
         self.poller.forget(key)
         self.follow_repartition(key, None)
         self.metrics.forget_app(*key)
@@ -182,6 +182,6 @@ class Reconciler:
         plan = release_unreadable(observation, known.problem, now)
         outcome = await self._carry_out(observation.app, plan, now)
         if outcome is not None:
-            return self._looks.again(known.key, outcome.reason)
-        self._looks.forget(known.key)
+            return self._retry_limiter.again(known.key, outcome.reason)
+        self._retry_limiter.forget(known.key)
         return plan.wake_after

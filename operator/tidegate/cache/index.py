@@ -50,7 +50,7 @@ class Index:
 
         ``large`` knows how much memory large applications may take; without it, as much as by default.
         """
-        self.first_lists = InitialSync(namespaces)
+        self.initial_sync = InitialSync(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
         self._homes: dict[Key, Key] = {}
@@ -182,7 +182,7 @@ class Index:
             and namespace in ("", key[0])
             and version_number(known.metadata.resource_version) <= version_number(version)
         ]
-        self.first_lists.note_apps(namespace)
+        self.initial_sync.note_apps(namespace)
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
@@ -339,7 +339,7 @@ class Index:
         for pod in gone:
             if self._known_pod(pod) is None:
                 self._gone.note(pod.uid, version_number(version))
-        self.first_lists.note_pods(namespace)
+        self.initial_sync.note_pods(namespace)
         return {key for key in reported if key is not None}
 
     # --- what this process remembers ---

@@ -44,7 +44,7 @@ class ControlReconciler:
     steady: Callable[[], float] = time.monotonic
     find_snapshot: FindSnapshot = lambda key: None
     """Returns the StreamSnapshot of a key, None if there is none."""
-    _looks: RetryLimiter = field(default_factory=RetryLimiter)
+    _retry_limiter: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, app: Key) -> float | None:
         """Observe, decide, act; returns seconds until the messages want to be looked at again, or None.
@@ -71,10 +71,10 @@ class ControlReconciler:
         if not observation.messages and not asked_of(observation) and not plan.actions:
             self.index.of(ControlIndex).memories.pop(app, None)
         if outcome is None:
-            self._looks.forget(app)
+            self._retry_limiter.forget(app)
             # The plan knew of no failure: the next one says it, and when it is tried again.
             return 0.0 if learned else plan.wake_after
-        return self._looks.again(app, outcome.reason)
+        return self._retry_limiter.again(app, outcome.reason)
 
     def _hurry(self, app: Key, plan: ControlPlan) -> None:
         if any(isinstance(action, GiveMessages) and action.orders.messages for action in plan.actions):

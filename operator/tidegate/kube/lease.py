@@ -105,7 +105,7 @@ class Leadership:
             if request is not None:
                 answer = await self._send(request, self._candidate.patience(now))
                 self._candidate.take_in(request, answer, now, self._clock())
-            self._tell()
+            self._report_changes()
             await asyncio.sleep(self._candidate.pause(self._clock()))
         return self._candidate.ended
 
@@ -118,7 +118,7 @@ class Leadership:
         except TimeoutError:
             log.warning("lease not released; it expires", lease=self._lease_name())
 
-    def _tell(self) -> None:
+    def _report_changes(self) -> None:
         leads, leader = self.holds(), self._candidate.leader
         led, known = self._reported
         if leader != known:

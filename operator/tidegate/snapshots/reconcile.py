@@ -51,7 +51,7 @@ class SnapshotReconciler:
     steady: Callable[[], float] = time.monotonic
     starts: StartEvents | None = None
     """Asked why pods do not begin."""
-    _looks: RetryLimiter = field(default_factory=RetryLimiter)
+    _retry_limiter: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the snapshot wants to be looked at again, or None.
@@ -62,7 +62,7 @@ class SnapshotReconciler:
         now = self.clock()
         observation = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
         if observation is None:
-            self._looks.forget(key)
+            self._retry_limiter.forget(key)
             self.metrics.forget(key)
             self.pods.follow(key, None)
             return await self._release(key, now)
@@ -81,9 +81,9 @@ class SnapshotReconciler:
         self._hurry(before, plan)
         self.pods.follow(key, observation.taking or observation.verifying or observation.exporting)
         if outcome is None:
-            self._looks.forget(key)
+            self._retry_limiter.forget(key)
             return earliest(plan.wake_after, self._observe_again_in(key))
-        return self._looks.again(key, outcome.reason)
+        return self._retry_limiter.again(key, outcome.reason)
 
     async def _explained(self, o: SnapshotObservation) -> SnapshotObservation:
         """Return an observation with what keeps its pods from beginning."""

@@ -57,8 +57,8 @@ class Operator:
 
     def missing(self) -> str:
         """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
-        if self.index.first_lists.missing:
-            return self.index.first_lists.missing
+        if self.index.initial_sync.missing:
+            return self.index.initial_sync.missing
         for part in self.parts:
             if part.missing:
                 return part.missing
@@ -68,7 +68,7 @@ class Operator:
     @property
     def knows_all(self) -> bool:
         """Whether the first lists of all kinds are complete; before that no worker has begun."""
-        return self.index.first_lists.complete.is_set() and all(part.complete.is_set() for part in self.parts)
+        return self.index.initial_sync.complete.is_set() and all(part.complete.is_set() for part in self.parts)
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
@@ -80,7 +80,7 @@ class Operator:
 
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
         """Do what only the leader does; not before everything is known that was there at the start."""
-        await self.index.first_lists.complete.wait()
+        await self.index.initial_sync.complete.wait()
         for other in self.parts:
             await other.complete.wait()
         await self.leads.wait()

@@ -20,7 +20,7 @@ from tidegate_spark.control_log.dedup_window import KNOWN_SECONDS
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LostError
 from tidegate_spark.control_log.log_reader import LogReader
-from tidegate_spark.control_log.reducer import State, Verdict, fold, rollbacks, verdicts
+from tidegate_spark.control_log.reducer import State, Verdict, reduce_entries, rollbacks, verdicts
 
 ATTEMPTS = 50
 """Each is lost to a write of another process, and those get somewhere."""
@@ -121,7 +121,7 @@ class ControlLog(LogReader):
             if found:
                 # Segments in between may have been removed, so a base keeps what is in force behind them. What was read
                 # from topics stays read.
-                behind = replace(fold(state, [*entries, found[0]]), consumed=self._taken.consumed)
+                behind = replace(reduce_entries(state, [*entries, found[0]]), consumed=self._taken.consumed)
                 base = self._base_of(behind)
                 self._objects.put_base(base)
                 self._bases[base.state.position] = base

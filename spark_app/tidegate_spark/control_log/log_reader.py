@@ -14,7 +14,7 @@ from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.dedup_window import Taken
 from tidegate_spark.control_log.entries import VERSION, Entry
 from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
-from tidegate_spark.control_log.reducer import OtherBranchError, State, Verdict, fold, verdicts
+from tidegate_spark.control_log.reducer import OtherBranchError, State, Verdict, reduce_entries, verdicts
 from tidegate_spark.storage.app_objects import AppObjects
 
 LOADS = 5
@@ -139,7 +139,7 @@ class LogReader:
             while True:
                 state, entries = self._window(limit, position)
                 try:
-                    found = fold(state, entries)
+                    found = reduce_entries(state, entries)
                 except OtherBranchError as error:
                     limit = error.position
                     continue

@@ -85,7 +85,7 @@ def consumed_after(before: Mapping[str, int], entries: Iterable[Entry]) -> dict[
     return consumed
 
 
-def fold(state: State, entries: Sequence[Entry]) -> State:
+def reduce_entries(state: State, entries: Sequence[Entry]) -> State:
     """Return what is in force after ``entries``.
 
     Args:

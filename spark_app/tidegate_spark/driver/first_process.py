@@ -83,7 +83,7 @@ def _pass_on(
     while True:
         received = signal.Signals(signal.sigwait({*STOPS, *for_script, signal.SIGCHLD}))
         if received in stops:
-            _tell(child, writer)
+            _forward_stop(child, writer)
         elif received in for_script and _is_caught(child, received):
             # Not collected yet, if it has ended: the number is no other process's.
             os.kill(child, received)
@@ -92,7 +92,7 @@ def _pass_on(
             os._exit(code)
 
 
-def _tell(child: int, writer: int) -> None:
+def _forward_stop(child: int, writer: int) -> None:
     try:
         os.write(writer, STOP)
     except BrokenPipeError:

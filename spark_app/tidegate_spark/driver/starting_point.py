@@ -190,7 +190,7 @@ class Filler:
         self._put_mark(mark)
         seconds = time.monotonic() - began
         log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
-        self._tell(made)
+        self._publish_start(made)
         return mark
 
     @property
@@ -217,7 +217,7 @@ class Filler:
     def _origin(self) -> Origin:
         return Origin(self.origin, self.start_from.snapshot)
 
-    def _tell(self, made: Manifest) -> None:
+    def _publish_start(self, made: Manifest) -> None:
         queries = {query.called(name): query for name, query in sorted(made.queries.items())}
         after = ", ".join(f"{name!r} after batch {query.batch}" for name, query in queries.items())
         topics = ", ".join(map(repr, sorted(topic_offsets(self.start_from.offsets))))

@@ -144,7 +144,14 @@ class Making:
         self._held = fencing.take(config, credentials, fencing.holder_of(config, self._environment.pod_uid))
         own = reach_repository(config.storage, credentials)
         maker = Repartitioner(
-            config, self._order, own, self._start_spark, pyspark.__version__, self._check, self._tell, self._report_rows
+            config,
+            self._order,
+            own,
+            self._start_spark,
+            pyspark.__version__,
+            self._check,
+            self._report_files,
+            self._report_rows,
         )
         queries = maker.run()
         rows = sum(query.rows for query in queries.values())
@@ -158,7 +165,7 @@ class Making:
         self._credentials = credentials
         self.secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
 
-    def _tell(self, progress: Progress) -> None:
+    def _report_files(self, progress: Progress) -> None:
         details = (progress.files, progress.bytes, progress.of_files, progress.of_bytes)
         files, size, of_files, of_size = details
         self.reported = SnapshotReport(

@@ -9,7 +9,7 @@ from devcluster import s3
 from devcluster.site import LocalSite
 from tidegate_spark.control_writer import NotWrittenError, Pace
 from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
-from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.inbox_scene import InboxScene
 
 
@@ -49,7 +49,7 @@ def test_what_a_writer_puts_comes_in_its_order_and_is_removed_when_it_was_taken(
 
 
 def test_a_writer_goes_on_when_its_store_is_back_and_everything_is_there_once(inbox: InboxScene) -> None:
-    application = Application(inbox, FakeWorks({"main"}))
+    application = Application(inbox, FakeOperations({"main"}))
     application.start()
     numbers = itertools.count()
     with inbox.writer(pace=Pace(most_in_batch=5)) as writer:

@@ -75,7 +75,7 @@ class Run:
         self.driver.kill()
         self.driver.start()
 
-    def tell(self, name: str, kind: str, payload: Any = None) -> None:
+    def send_message(self, name: str, kind: str, payload: Any = None) -> None:
         order = ControlOrder(name, kind, json.dumps(payload), created=time.time(), source="tests/flights")
         answer = self.driver.command("POST", CONTROL_COMMAND, json.loads(to_json(ControlOrders((order,)))))
         assert answer == (202, "{}")
@@ -86,7 +86,7 @@ class Run:
         key = place.key("models", name)
         self._store.client.put_object(Bucket=place.bucket, Key=key, Body=body)
         uri, digest = f"s3://{place.bucket}/{key}", hashlib.sha256(body).hexdigest()
-        self.tell(name, "reload-model", {"name": "delays", "uri": uri, "sha256": digest})
+        self.send_message(name, "reload-model", {"name": "delays", "uri": uri, "sha256": digest})
 
     # --- what is seen ---
 
@@ -156,7 +156,7 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
     run.driver.await_batch(0, "arrivals")  # of a slow machine the only one so far
 
     # A dump while records flow is that of one batch.
-    run.send(flown[third : 2 * third], {0.3: lambda: run.tell("look", "dump-state", {"format": "JSONLines"})})
+    run.send(flown[third : 2 * third], {0.3: lambda: run.send_message("look", "dump-state", {"format": "JSONLines"})})
     reported = run.await_end("look")
     assert reported.state is MessageState.DONE, reported
     uri = run.export(reported.results["snapshot"])

@@ -49,8 +49,8 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock
 from tidegate_testing.control_observations import APP
-from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.observations import NOW, UID, running_driver
 from tidegate_testing.store_actors import KilledError
@@ -67,7 +67,7 @@ class CrashedError(BaseException):
     """The operator's process ended; no ``except Exception`` survives that."""
 
 
-class Works(FakeWorks):
+class UnreliableOperations(FakeOperations):
     """Takes snapshots at once, by the ids that the runtime gives them."""
 
     def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
@@ -157,7 +157,7 @@ class BrokerOrders:
     broker: MemoryBroker
     clock: Clock = field(default_factory=lambda: Clock(NOW))
     buckets: Buckets = field(default_factory=Buckets)
-    works: Works = field(default_factory=lambda: Works({"main"}))
+    operations: UnreliableOperations = field(default_factory=lambda: UnreliableOperations({"main"}))
     sent: int = 0
     batch: int = 0
     position: int = 0
@@ -180,10 +180,10 @@ class BrokerOrders:
         """Begin another process of the driver."""
         self.until_death = -1
         self.restarts += 1
-        self.service = MessageService(self._repository, self.works, Declared(), self.clock, answers=True)
+        self.service = MessageService(self._repository, self.operations, Declared(), self.clock, answers=True)
         if self.batch:
             self.service.begins("main", self.position)
-        self.works.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
+        self.operations.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
 
     def _repository(self) -> SnapshotRepository:
         return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self._watch), PREFIX, lambda seconds: None)
@@ -212,7 +212,7 @@ class BrokerOrders:
             self._read(self.random.randrange(1, 3))
             position = self.service.position()
             self.batch, self.position = self.batch + 1, position
-            self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
+            self.operations.batches.update((("main", number), self.batch) for number in range(1, position + 1))
             self.service.committed("main", self.batch, position)
             self.service.check()
         except KilledError:

@@ -32,7 +32,7 @@ from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import repository_in
-from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets
 
 PATIENCE_SECONDS = 300.0
@@ -107,7 +107,7 @@ class Application:
     """An application with a control desk that takes messages in from a scene; ``restart`` has another process do so."""
 
     scene: Scene
-    works: FakeWorks = field(default_factory=FakeWorks)
+    operations: FakeOperations = field(default_factory=FakeOperations)
     buckets: Buckets = field(default_factory=Buckets)
     notices: list[str] = field(default_factory=list)
     intake: Intake | None = None
@@ -117,7 +117,7 @@ class Application:
         seconds = self.message_seconds
         self.service = MessageService(
             lambda: repository_in(self.buckets),
-            self.works,
+            self.operations,
             Declared(),
             time.time,
             answers=True,
@@ -159,7 +159,7 @@ class ChannelContract:
 
     @pytest.fixture
     def application(self, scene: Scene) -> Iterator[Application]:
-        made = Application(scene, FakeWorks({"main"}))
+        made = Application(scene, FakeOperations({"main"}))
         yield made
         made.stop()
 
@@ -257,7 +257,7 @@ class ChannelContract:
         application.commit(1)
         until(lambda: len(scene.replies()) == 7, "replies")
         application.stop()
-        again = Application(scene, application.works, application.buckets)
+        again = Application(scene, application.operations, application.buckets)
         again.start()
         scene.send(event("6", data={"a": 6}))
         until(lambda: len(again.logged()) == 8, "the log")
@@ -275,7 +275,7 @@ class ChannelContract:
             free.wait()
             return entry
 
-        application.works.checks["reload-model"] = check
+        application.operations.checks["reload-model"] = check
         application.message_seconds = 0.1
         scene.send(event("stuck", "reload-model", {"name": "a", "uri": "s3://b/a", "sha256": "0" * 64}))
         scene.send(event("next", data={"a": 1}))

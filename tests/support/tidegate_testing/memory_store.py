@@ -124,9 +124,9 @@ class MemoryStore:
 
     def get(self, key: str, most: int | None = None) -> tuple[bytes, str] | None:
         """Return content and ETag, None if there is no such object; of the content so many bytes, if that is said."""
-        self._tell("get", key)
+        self._notify("get", key)
         found = self.buckets.read(self._bucket, key)
-        self._tell("get", key, done=True)
+        self._notify("get", key, done=True)
         return (found.body[:most], found.etag) if found else None
 
     def get_head(self, key: str, size: int) -> bytes | None:
@@ -136,9 +136,9 @@ class MemoryStore:
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
-        self._tell("head", key)
+        self._notify("head", key)
         found = self.buckets.read(self._bucket, key)
-        self._tell("head", key, done=True)
+        self._notify("head", key, done=True)
         return self._found(found) if found else None
 
     def digest(self, key: str) -> Digest | None:
@@ -159,11 +159,11 @@ class MemoryStore:
         """Yield the objects below ``prefix``."""
         last = ""
         while True:
-            self._tell("list", prefix)
+            self._notify("list", prefix)
             keys = [key for key in self.buckets.keys(self._bucket, prefix) if not key.endswith("/")]
             keys = keys[bisect_right(keys, last) :][: self._page]
             entries = [(key, self.buckets.read(self._bucket, key)) for key in keys]
-            self._tell("list", prefix, done=True)
+            self._notify("list", prefix, done=True)
             for key, found in entries:
                 if found:
                     yield Entry(key, len(found.body), found.etag, found.modified)
@@ -173,9 +173,9 @@ class MemoryStore:
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object, whether or not there is one."""
-        self._tell("put", key)
+        self._notify("put", key)
         self.buckets.write(self._bucket, key, body)
-        self._tell("put", key, done=True)
+        self._notify("put", key, done=True)
 
     def put_file(self, key: str, path: Path) -> None:
         """Write an object with the content of a file, whether or not there is one."""
@@ -183,33 +183,33 @@ class MemoryStore:
 
     def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
         """Write an object if it still has this ETag (None: if there is none)."""
-        self._tell("put_if", key)
+        self._notify("put_if", key)
         written = self.buckets.write_if(self._bucket, key, body, etag)
-        self._tell("put_if", key, done=True)
+        self._notify("put_if", key, done=True)
         return written.etag if written else None
 
     def copy(self, source: Place, key: str, size: int, etag: str) -> Found:
         """Copy ``source`` to ``key``, if it still has this size and ETag."""
-        self._tell("copy", key)
+        self._notify("copy", key)
         found = self.buckets.read(source.bucket, source.key)
         if found is None:
             raise VanishedError(f"{source.key} is gone")
         if (len(found.body), found.etag) != (size, etag):
             raise VanishedError(f"{source.key} has changed")
         copied = self.buckets.write(self._bucket, key, found.body)
-        self._tell("copy", key, done=True)
+        self._notify("copy", key, done=True)
         return self._found(copied)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; those that are missing are fine."""
         for key in keys:
-            self._tell("delete", key)
+            self._notify("delete", key)
             self.buckets.remove(self._bucket, key)
-            self._tell("delete", key, done=True)
+            self._notify("delete", key, done=True)
 
     def _found(self, stored: Stored) -> Found:
         checksum = "" if self.buckets.opaque else f"crc32:{zlib.crc32(stored.body)}"
         return Found(len(stored.body), stored.etag, checksum, plain=not self.buckets.opaque)
 
-    def _tell(self, verb: str, key: str, done: bool = False) -> None:
+    def _notify(self, verb: str, key: str, done: bool = False) -> None:
         self.watch(Call(verb, key, done, self._bucket))

@@ -114,7 +114,7 @@ class ProcessKubelet:
             container.asked = True
             container.process.send_signal(signal.SIGTERM)
         elif container.process.poll() is None:
-            self._tell(pod, container, running(pod, container, is_ready(container)))
+            self._report(pod, container, running(pod, container, is_ready(container)))
         else:
             self._ended(pod, container)
 
@@ -127,11 +127,11 @@ class ProcessKubelet:
             self._containers[pod["metadata"]["uid"]] = started
             return
         phase = "Succeeded" if container.process.returncode == 0 else "Failed"
-        self._tell(pod, container, {"phase": phase, **statuses(pod, container, end, ready=False)})
+        self._report(pod, container, {"phase": phase, **statuses(pod, container, end, ready=False)})
         if container.asked:
             self._api.call("DELETE", path_of(pod), {"gracePeriodSeconds": 0})
 
-    def _tell(self, pod: Pod, container: Container, status: dict[str, Any]) -> None:
+    def _report(self, pod: Pod, container: Container, status: dict[str, Any]) -> None:
         text = json.dumps(status, sort_keys=True)
         if text != container.reported:
             self._api.merge(f"{path_of(pod)}/status", {"status": status})

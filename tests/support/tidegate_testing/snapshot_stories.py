@@ -23,7 +23,7 @@ class Choices:
 
 
 class Story:
-    """What happens in a world. Each has its own kinds of happenings: few that meet find more than many that do not."""
+    """What happens in a world. Each has its own kinds of events: few that meet find more than many that do not."""
 
     def __init__(self, choices: Choices, put_back: bool = False) -> None:
         self.choices = choices

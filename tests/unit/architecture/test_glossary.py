@@ -35,13 +35,13 @@ ONLY_ON_PAGES = {
 """Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
 IDENTIFIERS = {
     "message, text, details": r"last_words|_?words_of",
-    "reported, events": r"_?told|_?is_told|RememberTold|TellOfMessage|tell_(?:notices|scaling)",
+    "reported, events": r"_?told|_?is_told|RememberTold|TellOfMessage|_?tell|tell_(?:notices|scaling)",
     "service": r"_?desk|\w*Desk",
     "store, queue, registry": r"_?book|\w+Book",
     "repository": r"_?library|Library|reach_library",
     "worker, manager, monitor": r"_?keeper|\w*Keeper",
     "reader": r"_?looker|Looker",
-    "check, poll": r"_?look|looks|look_at|look_again_in|_?look_at_\w+|LookAgain|LOOK_SECONDS",
+    "check, poll": r"_?looks?|look_at|look_again_in|_?look_at_\w+|LookAgain|LOOK_SECONDS",
     "metrics": r"_?figures|\w*Figures",
     "fix": r"_?mend|mends|mended",
     "repartition": r"_?dividing|_?divides|\w*_divided",
@@ -53,7 +53,7 @@ IDENTIFIERS = {
     "restart budget, totals": r"FailureAccount|WorkAccount",
     "unowned pods": r"Strangers",
 }
-"""What the glossary says -> a pattern of the names in code that it replaces, whole; modules, too."""
+"""What the glossary says -> a pattern of the names in code that it replaces, whole; modules and folders, too."""
 NAMES_OF_OTHERS = {
     "spark_app/tidegate_spark/queries/state/version_notices.py": {"told"},  # a stored form's key
 }
@@ -131,7 +131,7 @@ def names(text: str) -> set[str]:
 def replaced_names(path: str, text: str) -> list[str]:
     """Return each name of a module that the glossary replaces, and what it has instead."""
     compiled = {say: re.compile(pattern) for say, pattern in IDENTIFIERS.items()}
-    known = (names(text) | {Path(path).stem}) - NAMES_OF_OTHERS.get(path, set())
+    known = (names(text) | {Path(path).stem, Path(path).parent.name}) - NAMES_OF_OTHERS.get(path, set())
     return sorted(
         f"{path}: say {say!r}: {name}" for name in known for say, pattern in compiled.items() if pattern.fullmatch(name)
     )

@@ -451,7 +451,7 @@ def read_notices(body: bytes) -> VersionNotes:
 def give_notice(notes: VersionNotes) -> bytes:
     own = application()
     config = driver_config("orders", "local:///main.py", PLACE, epoch=6, spec_hash=notes.specHash)
-    VersionNotices(config, lambda: own, lambda *words: None).tell("StateSchema", "renamed", True)
+    VersionNotices(config, lambda: own, lambda *words: None).publish("StateSchema", "renamed", True)
     return content(own, "notices.json")
 
 

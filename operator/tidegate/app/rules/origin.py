@@ -34,12 +34,12 @@ def lineage_to_launch(o: Observation) -> int:
         UpgradePhase.ROLLING_BACK,
     ):
         lineage = max(lineage, upgrade.lineage)
-    if lineage == FIRST_LINEAGE and lacks_beginning(o) and not is_usable(o.origin):
+    if lineage == FIRST_LINEAGE and lacks_starting_point(o) and not is_usable(o.origin):
         return UNKNOWN_LINEAGE
     return lineage
 
 
-def lacks_beginning(o: Observation) -> bool:
+def lacks_starting_point(o: Observation) -> bool:
     """Return whether an application starts from a snapshot and its status says neither from which nor where it is.
 
     It has not begun, or the status was lost.
@@ -62,7 +62,7 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
     return kept and origin.status.ready_time is not None
 
 
-def with_beginning(o: Observation) -> StreamingApp:
+def with_starting_point(o: Observation) -> StreamingApp:
     """Return the application with what its coming launch starts with in the status, where drivers are built from.
 
     It says which version was launched last, which is none that is new, by the driver that is there, too.

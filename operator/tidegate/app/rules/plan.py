@@ -137,13 +137,13 @@ def decide(observation: Observation, now: float) -> Plan:
         return Plan(name, verdict.reason, verdict.message, before + verdict.after, verdict.wake_after)
     runs = works(verdict)
     if not deleted:
-        coloured = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
-        verdict = deferred_condition(asked, kept_condition(observation, coloured))
+        adjusted = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
+        verdict = deferred_condition(asked, kept_condition(observation, adjusted))
         if stored is not wanted:
             verdict = invalid_edit_condition(wanted, verdict, observation.app.status.upgrade)
     status = build_status(observation, verdict, now, runs=runs)
     due, of_step = write_is_due_in(stored, status, now), (*adoption_event(stored, step), *step_events(stored, step))
-    events = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
+    events = _events_to_publish(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
     actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, now)))
     if verdict.launch:
         # Actions that can wait come after the pod.
@@ -204,7 +204,7 @@ def _with_driver_looked_for(o: Observation, kept: tuple[Action, ...], now: float
     return Kept((*said, *others), found.wake_after)
 
 
-def _tell(
+def _events_to_publish(
     observation: Observation, verdict: Verdict, status: StreamingAppStatus, of_step: tuple[PublishEvent, ...]
 ) -> tuple[Action, ...]:
     """Return the events about the verdict and about a step of an upgrade; the same thing is said once."""

@@ -30,7 +30,7 @@ from tidegate.app.rules.live.channel_status import channel_condition, control_st
 from tidegate.app.rules.live.ignored_instances import instances_condition
 from tidegate.app.rules.live.ignored_periods import periods_condition
 from tidegate.app.rules.live.restarting import count_restarts
-from tidegate.app.rules.live.start_from import build_beginning, build_last_snapshot
+from tidegate.app.rules.live.start_from import build_last_snapshot, build_started_from
 from tidegate.app.rules.live.unused_offsets import offsets_condition
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found, starts_elsewhere
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
@@ -100,7 +100,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
         executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),
-        start_from=build_beginning(o, verdict),
+        start_from=build_started_from(o, verdict),
         ignored_starting_offsets=ignored_offsets(o),
         last_snapshot=build_last_snapshot(o),
         last_stable=recorded(o.app.spec, old.last_stable),

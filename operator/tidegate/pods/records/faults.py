@@ -93,7 +93,7 @@ def blames_version(pod: PodRecord) -> bool:
     ended = pod.ended
     if ended is None or (ended.exit_code == 0 and read_termination(ended) is None):
         return False
-    reason = name_end(pod).reason
+    reason = end_problem(pod).reason
     if reason is Reason.UNKNOWN:  # a newer runtime's reason: its exit code gives the kind of end
         return ended.exit_code not in (EXIT_DEPENDENCY, EXIT_STOPPED)
     return is_of_version(reason)
@@ -129,7 +129,7 @@ def lost_from_sight(ended: Exit | None) -> bool:
     return ended is not None and ended.reason in _OUT_OF_SIGHT and read_termination(ended) is None
 
 
-def name_end(pod: PodRecord) -> Problem:
+def end_problem(pod: PodRecord) -> Problem:
     """Return why the pod's main process ended other than by finishing its work."""
     ended = pod.ended
     if ended is None and not pod.reason and pod.init_ended is not None:
@@ -145,8 +145,8 @@ def name_end(pod: PodRecord) -> Problem:
     if ended is not None and ended.reason in _NOT_STARTED and ended.message:
         return Problem(Reason.CONTAINER_REFUSED, fault_messages.process_not_started(pod.name, ended.message))
     if pod.role == ROLE_PURGE:
-        return _name_end_of_purge(pod, ended)
-    return _name_silent_end(pod, ended)
+        return _purge_problem(pod, ended)
+    return _silent_end_problem(pod, ended)
 
 
 def _reason_word(termination: str) -> str:
@@ -154,7 +154,7 @@ def _reason_word(termination: str) -> str:
     return word if isinstance(word, str) else ""
 
 
-def name_what_keeps(pod: PodRecord) -> str:
+def why_still_there(pod: PodRecord) -> str:
     """Return in words why a pod that was to be gone is still there: its node, or only the object's finalizers."""
     if pod.finalizers:
         return fault_messages.held_by_finalizers(pod.name, pod.namespace, pod.finalizers)
@@ -171,7 +171,7 @@ def is_over_limit(pod: PodRecord) -> bool:
     return pod.reason == EVICTED and not pod.disruption
 
 
-def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
+def _silent_end_problem(pod: PodRecord, ended: Exit | None) -> Problem:
     if is_over_limit(pod):
         resources = _RESOURCES.get(pod.role, "driver")
         text = fault_messages.over_limit(pod.name, pod.message, resources)
@@ -193,19 +193,19 @@ def silent_end(pod: str, namespace: str, reason: str, exit_code: int | None) -> 
     return Problem(Reason.DRIVER_CRASHED, fault_messages.no_termination_message(pod, namespace, exit_code))
 
 
-def name_reported(fault: protocol.Fault, pod: PodRecord) -> Problem:
+def reported_problem(fault: protocol.Fault, pod: PodRecord) -> Problem:
     """Return the fault that a process in a pod reports."""
     return _with_remedy(fault.reason, fault.message, pod)
 
 
-def name_problem(pod: PodRecord) -> Problem | None:
+def helper_problem(pod: PodRecord) -> Problem | None:
     """Return what keeps a helper pod from its work, at its start or by how it ended last; None if nothing is known to.
 
     One that was asked to stop goes on where it was, in its next process or in the next pod.
     """
-    problem = name_start_problem(pod)
+    problem = start_problem(pod)
     if problem is None and has_failed(pod):
-        problem = name_end(pod)
+        problem = end_problem(pod)
     return problem
 
 
@@ -214,7 +214,7 @@ def has_failed(pod: PodRecord) -> bool:
     return pod.ended is not None and pod.ended.exit_code not in (EXIT_OK, EXIT_STOPPED) and not pod.ready
 
 
-def name_start_problem(pod: PodRecord) -> Problem | None:
+def start_problem(pod: PodRecord) -> Problem | None:
     """Return what keeps the pod from starting, or None if nothing that is known does."""
     if pod.waiting is not None and pod.waiting.reason in IMAGE_REASONS:
         return _image_problem(pod, pod.waiting)
@@ -262,7 +262,7 @@ def _delay_problem(pod: PodRecord, delay: StartDelay) -> Problem:
     return Problem(Reason.POD_NOT_STARTING, message)
 
 
-def name_init_end(pod: PodRecord) -> Problem | None:
+def init_problem(pod: PodRecord) -> Problem | None:
     """Return the failed init container for which the main process of a pod never began, None if there is none."""
     return _init_problem(pod, pod.init_ended) if pod.init_ended is not None else None
 
@@ -287,7 +287,7 @@ def _more_memory_for_init(pod: PodRecord) -> str:
     return fault_messages.HELPER_MEMORY if once else fault_messages.helper_memory(pod.name, pod.namespace)
 
 
-def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
+def _purge_problem(pod: PodRecord, ended: Exit | None) -> Problem:
     # Every start goes on with what is still there.
     out_of_memory = ended is not None and ended.reason == KILLED_BY_MEMORY
     code = ended.exit_code if ended else None

@@ -162,7 +162,7 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
         last = pods.pods_report(o, pod)
         message = messages.export_late(asked.timeout_seconds, last.message if last is not None else "")
         return _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, message, now)
-    hopeless = _name_hopeless(pod, now)
+    hopeless = _hopeless_problem(pod, now)
     if hopeless is not None:
         return _failed(o.snapshot, asked, hopeless.reason, hopeless.message, now)
     report = pods.pods_report(o, pod)
@@ -174,7 +174,7 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
     return _failed(o.snapshot, asked, reason, messages.export_failed(report, reason), now)
 
 
-def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
+def _hopeless_problem(pod: PodRecord, now: float) -> Problem | None:
     """Return what another start of the pod would not change."""
     if pod.ended is not None and pod.ended.reason == KILLED_BY_MEMORY:
         return Problem(Reason.OUT_OF_MEMORY, messages.export_out_of_memory(pod.name))

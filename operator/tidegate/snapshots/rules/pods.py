@@ -16,7 +16,7 @@ from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import clocks_time_left, refused_for
 from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.fault_messages import helper_out_of_memory, helper_out_of_memory_without_app
-from tidegate.pods.records.faults import KILLED_BY_MEMORY, Problem, has_failed, is_json, name_start_problem
+from tidegate.pods.records.faults import KILLED_BY_MEMORY, Problem, has_failed, is_json, start_problem
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
@@ -59,7 +59,7 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message, after=(DeleteSnapshotPod(pod),))
     if has_done_its_work(pod):
         return _without_result(o, pod, phase, now)
-    problem = name_start_problem(pod) or _name_failure(o, pod)
+    problem = start_problem(pod) or _failure_problem(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, health_without_start(problem.reason), problem.reason, problem.message)
     reported = o.memory.progress
@@ -150,7 +150,7 @@ def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
     return pod.spec_hash != made_of
 
 
-def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
+def _failure_problem(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
     """Return why the process in the pod ended, if the kubelet is to start it again."""
     if pod.ended is None or not has_failed(pod):
         return None

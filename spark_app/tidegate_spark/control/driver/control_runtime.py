@@ -23,7 +23,7 @@ from tidegate_spark.control.channels.ports import Channel, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.transports import factory
 from tidegate_spark.control.channels.transports.storage import StorageChannel
-from tidegate_spark.control.driver.driver_operations import DriverWorks
+from tidegate_spark.control.driver.driver_operations import SparkOperations
 from tidegate_spark.control.messages import messages
 from tidegate_spark.control.messages.handlers import declared
 from tidegate_spark.control.service.message_service import MessageService
@@ -79,7 +79,7 @@ class Control:
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
         seconds = config.control.message_timeout_seconds
-        self._works = DriverWorks(
+        self._operations = SparkOperations(
             progress,
             snapshots,
             config.lineage,
@@ -88,10 +88,10 @@ class Control:
             message_seconds=seconds,
             directory_of=queries.directory,
         )
-        self.log_level = self._works.log_level
+        self.log_level = self._operations.log_level
         channel = config.channel if config.rehearsal is None else None
         answers = factory.answers(channel) if channel is not None else None
-        self.service = MessageService(connect, self._works, declared(), answers=answers, message_seconds=seconds)
+        self.service = MessageService(connect, self._operations, declared(), answers=answers, message_seconds=seconds)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._secrets, self._positions = Secrets(), Positions(config.lineage, self._planned, queries.directory)
         self._session: SparkSession | None = None
@@ -113,7 +113,7 @@ class Control:
         from tidegate_spark.control.driver.pausing import Pauser  # noqa: PLC0415 - talks to the JVM, which is there now
 
         self._session, self._pauser = session, Pauser(self._pausable)
-        self._works.meet(session, self._pauser)
+        self._operations.meet(session, self._pauser)
         if self._intake is not None:
             self._intake.start()
 
@@ -158,7 +158,7 @@ class Control:
     def before_query(self, writer: DataStreamWriter, name: str) -> str:
         """Take note of whether a query that starts takes part; return why it must not start, empty if it may."""
         if self._port is None or not takes_part(writer):
-            self._works.asks_no_more(name)
+            self._operations.asks_no_more(name)
             return ""
         repository = self._connect()
         if self._before is None:
@@ -166,7 +166,7 @@ class Control:
         text = self._positions.newest_text(repository, name)
         if text is not None and joins_late(text):
             return JOINS_LATE
-        self._works.asks(name)
+        self._operations.asks(name)
         position = self._positions.newest(repository, name) if text is not None else None
         if position is not None:
             self.service.begins(name, position)
@@ -179,7 +179,7 @@ class Control:
             yield
             return
         properties = {QUERY_PROPERTY: name}
-        if self._port is not None and name in self._works.names:
+        if self._port is not None and name in self._operations.names:
             line = self._port.line
             properties |= {ADDRESS_PROPERTY: line.address, TOKEN_PROPERTY: line.token}
         context: Any = self._session.sparkContext
@@ -268,7 +268,7 @@ class Control:
         self._running_since = self._running_since or now
         # What is in the log before a query's first batch is in force there, and none of its records.
         new = [query.name for query in report.queries if query.active and query.batch_id < 0]
-        begun = bool(report.queries) and self._works.names.isdisjoint(new)
+        begun = bool(report.queries) and self._operations.names.isdisjoint(new)
         # Those of the process before come again: what they have not been asked would be done without them.
         started = {checkpoint_directory(query.name) for query in report.queries}
         begun = begun and (self._before or frozenset()) <= started

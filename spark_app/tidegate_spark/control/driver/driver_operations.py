@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("tidegate")
 
 
-class DriverWorks:
-    """The driver around the message service; see :class:`tidegate_spark.control.service.ports.Works`."""
+class SparkOperations:
+    """The driver around the message service; see :class:`tidegate_spark.control.service.ports.DriverOperations`."""
 
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tidegate_spark.control.channels.pending_replies import PendingReplies
 from tidegate_spark.control.messages.accounts import needs_of
 from tidegate_spark.control.messages.ack_store import AckStore
-from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control.service.ports import DriverOperations
 from tidegate_spark.control.service.reports import entry_at
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
@@ -22,10 +22,10 @@ class DriverDuties:
     """Does it, each message as far as it can be done now. Not thread safe."""
 
     def __init__(
-        self, works: Works, store: AckStore, channel: PendingReplies, on_state: Callable[[State], None]
+        self, operations: DriverOperations, store: AckStore, channel: PendingReplies, on_state: Callable[[State], None]
     ) -> None:
         """Prepare; ``on_state`` is called with what is in force, before anything is done."""
-        self._works, self._store, self._channel, self._on_state = works, store, channel, on_state
+        self._operations, self._store, self._channel, self._on_state = operations, store, channel, on_state
         self._carried = 0
         """From where it is looked at."""
 
@@ -65,7 +65,7 @@ class DriverDuties:
         self._on_state(state)
         left = [number for number, verdict in decided.items() if verdict is Verdict.UNDECIDED]
         for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
-            done = self._works.carry_out(repository, entry, self._store.get(repository, entry.sequence), state)
+            done = self._operations.carry_out(repository, entry, self._store.get(repository, entry.sequence), state)
             if done is None:
                 left.append(entry.sequence)
                 continue
@@ -79,7 +79,7 @@ class DriverDuties:
             return set()
         state = found.state_at(found.last)
         accounts = ((entry, self._store.get(repository, entry.sequence)) for entry in expiring)
-        return {entry.sequence for entry, known in accounts if self._works.awaits_batch(entry, known, state)}
+        return {entry.sequence for entry, known in accounts if self._operations.awaits_batch(entry, known, state)}
 
     def _waits(self, repository: SnapshotRepository, entry: Entry) -> bool:
         if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._store.is_over(entry):

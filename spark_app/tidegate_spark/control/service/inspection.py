@@ -14,7 +14,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.messages.deadlines import Attempt, Deadlines, OverdueError
 from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.messages.validation import InForce, checked, rejected
-from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control.service.ports import DriverOperations
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.log import ControlLog
 
@@ -24,9 +24,9 @@ log = logging.getLogger("tidegate")
 class Inspector:
     """One driver's. Thread safe."""
 
-    def __init__(self, works: Works, declared: Declared, seconds: float) -> None:
+    def __init__(self, operations: DriverOperations, declared: Declared, seconds: float) -> None:
         """Prepare; each message gets so many seconds."""
-        self._works, self._declared, self._deadlines = works, declared, Deadlines(seconds)
+        self._operations, self._declared, self._deadlines = operations, declared, Deadlines(seconds)
         self._lock = threading.Lock()
         self._attempts: dict[str, Attempt[Entry]] = {}
         """Id of a message that is being looked at -> the work."""
@@ -46,7 +46,7 @@ class Inspector:
         """
         ready: list[Entry] = []
         for draft in self._understood(found, drafts):
-            check = self._works.inspection(draft) if found.find(draft.id) is None else None
+            check = self._operations.inspection(draft) if found.find(draft.id) is None else None
             if check is None:
                 ready.append(draft)
                 continue

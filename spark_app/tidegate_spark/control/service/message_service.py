@@ -26,7 +26,7 @@ from tidegate_spark.control.service.cached_client import Reached
 from tidegate_spark.control.service.driver_duties import DriverDuties
 from tidegate_spark.control.service.handler_calls import call_handlers
 from tidegate_spark.control.service.inspection import Inspector
-from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control.service.ports import DriverOperations
 from tidegate_spark.control.service.reports import Reporting, messages_between, new_in_batch, uncalled
 from tidegate_spark.control_log.entries import ControlLogError, Entry, message_of
 from tidegate_spark.control_log.log import ControlLog
@@ -53,7 +53,7 @@ class MessageService:
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
         connect: Callable[[], SnapshotRepository],
-        works: Works,
+        operations: DriverOperations,
         declared: Declared,
         clock: Callable[[], float] = time.time,
         *,
@@ -64,14 +64,14 @@ class MessageService:
 
         Args:
             connect: reaches the storage with the credentials of the moment; it may raise.
-            works: the driver.
+            operations: the driver.
             declared: what the program says.
             clock: seconds since the epoch.
             answers: whether it is told what came of messages from a broker; None: none is read.
             message_seconds: what one message may take to be looked at, and each call of a handler for it.
         """
-        self._inspector, self._deadlines = Inspector(works, declared, message_seconds), Deadlines(message_seconds)
-        self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
+        self._inspector, self._deadlines = Inspector(operations, declared, message_seconds), Deadlines(message_seconds)
+        self._reached, self._operations, self._declared, self._clock = Reached(connect), operations, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
         self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._offered: OrderedDict[str, Entry] = OrderedDict()
@@ -88,7 +88,7 @@ class MessageService:
         self._channel, self._answers = PendingReplies(), answers
         self._counted: tuple[int, dict[str, int]] = (0, {})
         self._store = AckStore(self._channel.accounts)
-        self._duties = DriverDuties(works, self._store, self._channel, self._hold_queries)
+        self._duties = DriverDuties(operations, self._store, self._channel, self._hold_queries)
 
     def start(self) -> None:
         """Begin to work, in a thread."""
@@ -189,7 +189,7 @@ class MessageService:
 
     def takes_in(self) -> bool:
         """Return whether messages can be logged: the log is read, and it is known what the program understands."""
-        return self._log is not None and self._works.is_open()
+        return self._log is not None and self._operations.is_open()
 
     def consumed(self) -> dict[str, int]:
         """Return from where on parts of topics are to be read; raises ControlLogError."""
@@ -256,7 +256,7 @@ class MessageService:
         """Do what is to be done; return whether something is open. Raises what keeps it from being done."""
         with self._work:
             repository, found = self._begun()
-        is_open = self._works.is_open()
+        is_open = self._operations.is_open()
         # Whole models are fetched for it: no query waits for that, and nothing else for longer than a moment.
         all_logged = not is_open or self._log_offered(found)
         with self._work:
@@ -267,7 +267,7 @@ class MessageService:
             with self._lock:
                 offered = list(self._offered)
             self._duties.carry_out(repository, found, offered)
-            more = self._tell(repository, found, is_open)
+            more = self._report_results(repository, found, is_open)
             newest = self._keep_base(repository, found)
         if newest is not None:
             self._remove_old(repository, found, newest)
@@ -290,8 +290,8 @@ class MessageService:
             self._paused, self._last = state.paused, found.last
         self._handled = -1
         self._duties.begin(found.begin)
-        self._works.pause(state.paused)
-        self._works.begin(state)
+        self._operations.pause(state.paused)
+        self._operations.begin(state)
         self._log = found
         self._ready.set()
 
@@ -336,7 +336,7 @@ class MessageService:
     def _hold_queries(self, state: State) -> None:
         with self._lock:
             self._paused = state.paused
-        self._works.pause(state.paused)
+        self._operations.pause(state.paused)
 
     def _call_handlers(self, found: ControlLog, position: int) -> None:
         handlers = dict(self._declared.on_driver)
@@ -367,21 +367,21 @@ class MessageService:
         """Remove what no batch can ask for any more, now that there is a base at ``newest``."""
         # The whole lineage is listed for it, with all state: no query waits for that. The oldest position only grows,
         # and who begins meanwhile begins behind the base.
-        oldest = self._works.oldest(repository)
+        oldest = self._operations.oldest(repository)
         with self._work:
             gone = found.remove_before(newest if oldest is None else oldest)
             self._duties.forget(gone)
             self._store.forget(repository, gone, [report.sequence for report in self.report().messages])
 
-    def _tell(self, repository: SnapshotRepository, found: ControlLog, is_open: bool) -> bool:
+    def _report_results(self, repository: SnapshotRepository, found: ControlLog, is_open: bool) -> bool:
         """Say what came of messages, once it is written down; return whether something may still come of one."""
         with self._lock:
             offered = list(self._offered.values())
             positions = dict(self._positions)
-        asking = self._works.asking() if is_open else None
+        asking = self._operations.asking() if is_open else None
         reporting = Reporting(repository, found, self._store, asking, frozenset(self._declared.on_driver))
         entries, of_channel = reporting.logged(offered), self._channel.open
-        reporting.acknowledge_late(self._works, [*entries, *of_channel], positions)
+        reporting.acknowledge_late(self._operations, [*entries, *of_channel], positions)
         reports = reporting.reports_of(entries)
         self._channel.end(reporting.reports_of(of_channel), answered=bool(self._answers))
         self._store.save(repository)
@@ -392,7 +392,7 @@ class MessageService:
             self._counted = (self._channel.received, dict(self._channel.ended))
             self._last, self._paused = found.last, state.paused
             more = bool(self._commits or self._channel.open)
-        self._works.pause(state.paused)
+        self._operations.pause(state.paused)
         return more or len(reports) < len(offered) or any(report.state in OPEN_STATES for report in reports)
 
 

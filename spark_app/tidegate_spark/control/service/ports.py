@@ -11,7 +11,7 @@ from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import SnapshotRepository
 
 
-class Works(Protocol):
+class DriverOperations(Protocol):
     """What the message service asks of the driver around it."""
 
     def is_open(self) -> bool:

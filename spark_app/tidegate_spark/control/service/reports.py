@@ -9,7 +9,7 @@ from tidegate_spark.contract.control_protocol import MessageReport, QueryAcknowl
 from tidegate_spark.control.messages import accounts
 from tidegate_spark.control.messages.accounts import needs_of
 from tidegate_spark.control.messages.ack_store import AckStore
-from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control.service.ports import DriverOperations
 from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
@@ -112,11 +112,13 @@ class Reporting:
             reason, message = account.reason or entry.reason, account.message or entry.message
             self.store.put(replace(account, verdict=verdict, reason=reason, message=message))
 
-    def acknowledge_late(self, works: Works, entries: Iterable[Entry], positions: Mapping[str, int]) -> None:
+    def acknowledge_late(
+        self, operations: DriverOperations, entries: Iterable[Entry], positions: Mapping[str, int]
+    ) -> None:
         """Say which batch it was for messages that a process did not come to say it of, which ended meanwhile.
 
         Args:
-            works: knows the batches.
+            operations: the driver, which knows the batches.
             entries: messages.
             positions: query -> position of its newest committed batch.
         """
@@ -132,6 +134,6 @@ class Reporting:
         reported = self.log.verdicts(entry.sequence for _, entry in late)
         for query, entry in late:
             account = self.store.get(self.repository, entry.sequence)
-            batch = works.batch_of(self.repository, query, entry.sequence)
+            batch = operations.batch_of(self.repository, query, entry.sequence)
             if batch is not None and reported.get(entry.sequence, account.verdict) is Verdict.IN_FORCE:
                 self.store.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))

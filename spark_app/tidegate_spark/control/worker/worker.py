@@ -105,7 +105,7 @@ class Worker:
             earlier = from_json(Segment, said["before"]).entries
             failure = self._call(from_json(Segment, said["messages"]).entries, earlier, here)
             if not said.get("applied"):
-                self._tell(here)
+                self._report_applied(here)
             here.applied = True
             if failure is not None:
                 # Asked for again in the next attempt at this task, it must fail again.
@@ -124,7 +124,7 @@ class Worker:
             log.warning("control: message %d: %s", sequence, message)
             here.errors.setdefault(sequence, message)
             if here.applied:
-                self._tell(here)
+                self._report_applied(here)
 
     def made(self, query: str, kind: str) -> Any:
         """Return what this worker's handler returned for a query's newest message of a type."""
@@ -246,7 +246,7 @@ class Worker:
         self._last_made[entry.type] = last
         return last[1]
 
-    def _tell(self, here: _Batch) -> None:
+    def _report_applied(self, here: _Batch) -> None:
         body = {"query": here.query, "batch": here.batch, "worker": self._name}
         for number, errors in enumerate(portions(here.errors)):
             self._ask(APPLIED, {**body, "errors": errors, "more": number > 0})

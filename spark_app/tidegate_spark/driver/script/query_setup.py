@@ -54,7 +54,7 @@ class QuerySetup:
         queries.directory_of = EmptyStarts(config, connect, self.progress).directory_of
         is_there = source_cleaning.file_checker(session)
         queries.before_input = SourceCleaning(config, connect, is_there, notice).before_query
-        of_version = notice if rehearses else VersionNotices(config, connect, notice).tell
+        of_version = notice if rehearses else VersionNotices(config, connect, notice).publish
         as_fault = functools.partial(launch_state.as_fault, config)
         unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version)
         queries.name_unnamed, queries.forget_unnamed = unnamed.name, unnamed.forget

@@ -41,7 +41,7 @@ class VersionNotices:
         self._config, self._connect, self._notice = config, connect, notice
         self._lock = threading.Lock()
 
-    def tell(self, reason: str, message: str, warning: bool) -> None:
+    def publish(self, reason: str, message: str, warning: bool) -> None:
         """Give a notice, unless an earlier launch of the version did; in doubt it is given."""
         try:
             with self._lock:

@@ -85,9 +85,9 @@ async def test_a_list_that_breaks_off_is_no_list_and_what_it_had_is_known() -> N
     )
     server = Server(*answers[:2])
     assert await woken_by(server, index, 1) == [KEY]
-    assert not index.first_lists.complete.is_set()
+    assert not index.initial_sync.complete.is_set()
     assert await woken_by(Server(answers[2]), index, 1) == [BILLS]
-    assert index.first_lists.complete.is_set()
+    assert index.initial_sync.complete.is_set()
 
 
 async def test_an_application_that_cannot_be_read_is_known_as_such_with_its_field_and_keeps_no_other_out() -> None:

@@ -170,13 +170,13 @@ def test_messages_are_not_logged_before_the_first_batch_of_each_query_that_takes
     control = world.control
     control.serve(cast(Any, world.session))
     world.progress.enter(DriverState.RUNNING)
-    assert not control._works.is_open()
+    assert not control._operations.is_open()
     for name, source in (("main", "tidegate-control"), ("other", "kafka")):
         assert control.before_query(writer(source), name) == ""
         world.progress.query_started(name, -1)
-    assert not control._works.is_open()
+    assert not control._operations.is_open()
     world.progress.query_committed("main", Commit(0, 0, 0.0, 0.0, 10, 0, 0, 1000.0, control=0))
-    assert control._works.is_open()
+    assert control._operations.is_open()
 
 
 def test_messages_wait_for_the_queries_that_took_part_in_the_process_before(
@@ -193,10 +193,10 @@ def test_messages_wait_for_the_queries_that_took_part_in_the_process_before(
     world.progress.enter(DriverState.RUNNING)
     assert control.before_query(writer("tidegate-control"), "main") == ""
     world.progress.query_started("main", 3)
-    assert not control._works.is_open()
+    assert not control._operations.is_open()
     assert control.before_query(writer("tidegate-control"), "second") == ""
     world.progress.query_started("second", 3)
-    assert control._works.is_open()
+    assert control._operations.is_open()
 
 
 def test_messages_do_not_wait_for_ever_for_a_query_that_the_program_has_no_more(
@@ -210,9 +210,9 @@ def test_messages_do_not_wait_for_ever_for_a_query_that_the_program_has_no_more(
     world.progress.enter(DriverState.RUNNING)
     assert world.control.before_query(writer("tidegate-control"), "main") == ""
     world.progress.query_started("main", 3)
-    assert not world.control._works.is_open()
+    assert not world.control._operations.is_open()
     clock[0] += control_runtime.OPEN_SECONDS
-    assert world.control._works.is_open()
+    assert world.control._operations.is_open()
 
 
 def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:

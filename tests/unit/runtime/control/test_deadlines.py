@@ -9,7 +9,7 @@ import pytest
 from tidegate_spark.control.messages import deadlines as module
 from tidegate_spark.control.messages.deadlines import MOST_AT_WORK, Attempt, Deadlines, OverdueError
 from tidegate_spark.control.worker.shared_lock import SharedLock
-from tidegate_testing.control_works import at_work, await_work
+from tidegate_testing.fake_operations import at_work, await_work
 from tidegate_testing.waiting import wait_for
 
 SHORT = 0.03

@@ -10,7 +10,7 @@ from tidegate_spark.contract.control_protocol import QueryAcknowledgement
 from tidegate_spark.contract.protocol import DriverState, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.control.driver.driver_operations import DriverWorks, snapshot_id
+from tidegate_spark.control.driver.driver_operations import SparkOperations, snapshot_id
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.deadlines import MOST_AT_WORK
 from tidegate_spark.control_log.entries import Entry
@@ -18,8 +18,8 @@ from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshots.service.service import SnapshotService
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, repository_in
-from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_operations import await_work
 from tidegate_testing.memory_store import Buckets, Stored
 
 
@@ -119,7 +119,7 @@ class Driver:
             self.progress.query_started(name)
             self.progress.query_committed(name, Commit(7, 0, 0.0, 0.0, 1, 0, 0, 1.0))
         self.office, self.spark, self.holder, self.clock = Office(), Spark(), Holder(), Clock()
-        self.works = DriverWorks(
+        self.operations = SparkOperations(
             self.progress,
             cast(SnapshotService, self.office),
             1,
@@ -128,7 +128,7 @@ class Driver:
             message_seconds=message_seconds,
             clock=self.clock,
         )
-        self.works.asks("one")
+        self.operations.asks("one")
         self.buckets = Buckets()
 
     def commit(self, query: str, batch: int) -> None:
@@ -138,11 +138,11 @@ class Driver:
             repository.store.put(repository.lineage_key(1, query, directory, str(batch)), b"v1")
 
     def meet(self) -> None:
-        self.works.meet(cast(Any, self.spark), cast(Any, self.holder))
+        self.operations.meet(cast(Any, self.spark), cast(Any, self.holder))
 
     def carry_out(self, kind: str, payload: str = "null", account: Account | None = None, **state: Any) -> Any:
         entry = Entry(3, id="uid-1", type=kind, payload=payload)
-        return self.works.carry_out(repository_in(self.buckets), entry, account or Account(3), State(**state))
+        return self.operations.carry_out(repository_in(self.buckets), entry, account or Account(3), State(**state))
 
 
 ACKNOWLEDGED = Account(3, queries={"one": QueryAcknowledgement(6, 2, 2)})
@@ -150,10 +150,10 @@ ACKNOWLEDGED = Account(3, queries={"one": QueryAcknowledgement(6, 2, 2)})
 
 def test_only_queries_that_run_and_take_part_are_asking() -> None:
     driver = Driver()
-    driver.works.asks("gone")
-    assert driver.works.asking() == {"one"}
+    driver.operations.asks("gone")
+    assert driver.operations.asking() == {"one"}
     driver.progress.query_ended("one")
-    assert driver.works.asking() == frozenset()
+    assert driver.operations.asking() == frozenset()
 
 
 def test_a_query_that_the_program_has_no_more_holds_the_log_for_a_month_and_a_day_of_this_process() -> None:
@@ -164,14 +164,14 @@ def test_a_query_that_the_program_has_no_more_holds_the_log_for_a_month_and_a_da
             offsets, '"etag"', day * 86400.0
         )
     repository = repository_in(driver.buckets)
-    assert driver.works.oldest(repository) == 3
+    assert driver.operations.oldest(repository) == 3
     driver.clock.now += 86000
-    assert driver.works.oldest(repository) == 3
+    assert driver.operations.oldest(repository) == 3
     driver.clock.now += 400
-    assert driver.works.oldest(repository) == 90
+    assert driver.operations.oldest(repository) == 90
     # Whenever the program starts it.
-    driver.works.asks("renamed")
-    assert driver.works.oldest(repository) == 3
+    driver.operations.asks("renamed")
+    assert driver.operations.oldest(repository) == 3
 
 
 def test_spark_is_told_when_there_is_one() -> None:
@@ -199,7 +199,7 @@ def test_no_snapshot_is_taken_for_a_message_before_the_queries_of_a_process_have
 
 def test_a_level_from_before_is_set_again() -> None:
     driver = Driver()
-    driver.works.begin(State(log_level="WARN"))
+    driver.operations.begin(State(log_level="WARN"))
     driver.meet()
     assert driver.spark.reported == ["WARN", "executors: WARN"]
 
@@ -207,7 +207,7 @@ def test_a_level_from_before_is_set_again() -> None:
 def test_a_level_from_before_is_set_also_when_the_log_is_read_after_spark_has_started() -> None:
     driver = Driver()
     driver.meet()
-    driver.works.begin(State(log_level="WARN"))
+    driver.operations.begin(State(log_level="WARN"))
     assert driver.spark.reported == ["WARN", "executors: WARN"]
 
 
@@ -215,20 +215,20 @@ def test_a_level_from_before_that_spark_refuses_keeps_nothing_else_from_being_in
     driver = Driver()
     driver.meet()
     driver.spark.refuses = True
-    driver.works.begin(State(log_level="WARN"))
+    driver.operations.begin(State(log_level="WARN"))
     assert driver.spark.reported == []
 
 
 def test_executors_that_come_later_are_told_the_level_once() -> None:
     driver = Driver()
     driver.meet()
-    driver.works.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
     assert driver.spark.reported == []
     driver.carry_out("set-log-level", '{"level": "debug"}')
-    driver.works.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
     driver.spark.executors = ["driver", "2"]
-    driver.works.log_level.notify_new_executors()
-    driver.works.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
     assert driver.spark.reported == ["DEBUG", "executors: DEBUG", "executors: DEBUG"]
 
 
@@ -237,7 +237,7 @@ def test_a_local_spark_is_not_asked_for_executors() -> None:
     driver.spark.is_local = True
     driver.meet()
     assert driver.carry_out("set-log-level", '{"level": "info"}').done
-    driver.works.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
     assert driver.spark.reported == ["INFO", "executors: INFO"]
 
 
@@ -280,7 +280,7 @@ def test_whoever_watches_the_driver_does_not_wait_for_a_level_that_hangs() -> No
     driver.spark.free = threading.Event()
     driver.carry_out("set-log-level", '{"level": "debug"}')
     driver.spark.executors = ["driver", "2"]
-    driver.works.log_level.notify_new_executors()
+    driver.operations.log_level.notify_new_executors()
     assert driver.spark.reported == []
     driver.spark.free.set()
     await_work()
@@ -290,7 +290,7 @@ def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.L
     driver = Driver(message_seconds=0.05)
     driver.meet()
     driver.spark.free = threading.Event()
-    driver.works.begin(State(log_level="WARN"))
+    driver.operations.begin(State(log_level="WARN"))
     assert "telling Spark the log level from before took longer than 0.05 s" in caplog.text
     driver.spark.free.set()
     await_work()
@@ -298,7 +298,7 @@ def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.L
 
 def test_a_pause_is_done_when_every_query_is_held() -> None:
     driver = Driver()
-    driver.works.pause(wanted=True)
+    driver.operations.pause(wanted=True)
     assert driver.carry_out("pause", paused=True) is None
     driver.meet()
     assert driver.holder.wanted
@@ -364,17 +364,17 @@ def test_a_pause_behind_a_snapshot_does_not_change_of_which_batches_it_is() -> N
 def test_what_comes_into_force_with_batches_awaits_those_of_all_queries_that_take_part(
     kind: str, account: Account, paused: bool, awaited: bool
 ) -> None:
-    assert Driver().works.awaits_batch(Entry(3, id="uid-1", type=kind), account, State(paused=paused)) is awaited
+    assert Driver().operations.awaits_batch(Entry(3, id="uid-1", type=kind), account, State(paused=paused)) is awaited
 
 
 def test_where_no_query_takes_part_no_batch_is_awaited_once_the_queries_run() -> None:
     driver = Driver()
-    driver.works.asks_no_more("one")
+    driver.operations.asks_no_more("one")
     for kind in ("ping", "snapshot"):
-        assert not driver.works.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
-    driver.works.is_open = lambda: False
+        assert not driver.operations.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
+    driver.operations.is_open = lambda: False
     for kind in ("ping", "snapshot"):
-        assert driver.works.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
+        assert driver.operations.awaits_batch(Entry(3, id="uid-1", type=kind), Account(3), State())
 
 
 def test_a_snapshot_that_cannot_be_had_fails_its_message() -> None:

@@ -20,7 +20,7 @@ from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, opened, repository_in
-from tidegate_testing.control_works import FakeWorks, at_work, await_work
+from tidegate_testing.fake_operations import FakeOperations, at_work, await_work
 from tidegate_testing.memory_store import Buckets, Call
 from tidegate_testing.waiting import wait_for
 
@@ -31,7 +31,7 @@ class Office:
 
     buckets: Buckets = field(default_factory=Buckets)
     clock: Clock = field(default_factory=Clock)
-    works: FakeWorks = field(default_factory=FakeWorks)
+    operations: FakeOperations = field(default_factory=FakeOperations)
     declared: Declared = field(default_factory=Declared)
     message_seconds: float = 60.0
 
@@ -41,7 +41,7 @@ class Office:
     def restart(self) -> None:
         seconds = self.message_seconds
         self.service = MessageService(
-            lambda: repository_in(self.buckets), self.works, self.declared, self.clock, message_seconds=seconds
+            lambda: repository_in(self.buckets), self.operations, self.declared, self.clock, message_seconds=seconds
         )
         self.service.check()
 
@@ -70,7 +70,7 @@ def test_a_message_is_logged_and_waits_for_a_query_that_asks() -> None:
 
 
 def test_a_message_is_done_when_each_query_that_asks_has_committed_a_batch_with_it() -> None:
-    office = Office(works=FakeWorks({"one", "other"}))
+    office = Office(operations=FakeOperations({"one", "other"}))
     office.offer(config("x"))
     assert office.said("x").state is MessageState.LOGGED
     office.commit("one", 7)
@@ -83,7 +83,7 @@ def test_a_message_is_done_when_each_query_that_asks_has_committed_a_batch_with_
 
 
 def test_the_batch_that_is_named_is_the_first_one_with_the_message() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.commit("one", 1)
     office.offer(config("x"))
     for batch in (2, 3, 4):
@@ -92,7 +92,7 @@ def test_the_batch_that_is_named_is_the_first_one_with_the_message() -> None:
 
 
 def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"))
     position = office.service.position()
     for worker in ("1/10", "1/11", "2/10"):
@@ -107,12 +107,12 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
 
 
 def test_what_workers_told_is_said_though_their_query_was_started_again_meanwhile() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"))
     position = office.service.position()
     office.service.workers.applied("one", 1, "a/1", {1: "ValueError: no such table"})
     office.service.committed("one", 1, position)
-    office.works.batches["one", 1] = 1
+    office.operations.batches["one", 1] = 1
     office.service.begins("one", position)
     office.service.check()
     assert office.said("x").state is MessageState.FAILED
@@ -123,7 +123,7 @@ def test_what_workers_told_is_said_though_their_query_was_started_again_meanwhil
 
 
 def test_another_process_says_the_same() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"), ControlOrder("y", "no-such-type"))
     office.commit("one", 5)
     before = office.service.report().messages
@@ -134,7 +134,7 @@ def test_another_process_says_the_same() -> None:
 
 
 def test_a_batch_that_was_committed_before_it_was_noted_is_found_again() -> None:
-    office = Office(works=FakeWorks({"one"}, batches={("one", 1): 8}))
+    office = Office(operations=FakeOperations({"one"}, batches={("one", 1): 8}))
     office.offer(config("x"))
     office.restart()
     office.service.begins("one", 1)
@@ -143,11 +143,11 @@ def test_a_batch_that_was_committed_before_it_was_noted_is_found_again() -> None
 
 
 def test_nothing_is_logged_before_the_program_has_said_what_it_understands() -> None:
-    office = Office(works=FakeWorks(open=False))
+    office = Office(operations=FakeOperations(open=False))
     office.offer(ControlOrder("x", "threshold"))
     assert office.service.report().messages == ()
     office.declared.types["threshold"] = None
-    office.works.open = True
+    office.operations.open = True
     office.service.check()
     assert office.said("x").state is MessageState.LOGGED
 
@@ -168,7 +168,7 @@ def test_a_message_that_means_nothing_is_rejected_and_that_stays() -> None:
 
 
 def test_a_message_that_expires_before_a_batch_is_planned_is_never_in_force() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x", expires=office.clock.now + 5))
     assert office.said("x").state is MessageState.LOGGED
     office.clock.now += 6
@@ -189,7 +189,7 @@ def test_a_message_expires_though_no_batch_is_planned() -> None:
 
 
 def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:
-    office = Office(works=FakeWorks({"one", "other"}))
+    office = Office(operations=FakeOperations({"one", "other"}))
     office.offer(config("x", expires=office.clock.now + 5))
     office.commit("one", 1)
     office.clock.now += 60
@@ -202,14 +202,14 @@ def test_a_built_in_message_that_comes_into_force_with_a_batch_expires_as_others
     seconds: int, state: MessageState
 ) -> None:
     """Its driver looks at it at once, during a long batch."""
-    office = Office(works=FakeWorks({"one"}, with_batches=frozenset({"snapshot"})))
+    office = Office(operations=FakeOperations({"one"}, with_batches=frozenset({"snapshot"})))
     office.offer(ControlOrder("x", "snapshot", expires=office.clock.now + 10))
     office.service.check()
     office.clock.now += seconds
     office.service.check()
     office.commit("one", 1)
     office.service.check()
-    assert (office.said("x").state, office.works.carried) == (state, ["snapshot"] * (state is MessageState.DONE))
+    assert (office.said("x").state, office.operations.carried) == (state, ["snapshot"] * (state is MessageState.DONE))
 
 
 def test_what_is_forgotten_is_reported_no_more() -> None:
@@ -225,17 +225,17 @@ def test_a_built_in_message_of_the_drivers_is_carried_out_once() -> None:
     assert office.said("x").state is MessageState.DONE
     office.restart()
     office.offer(ControlOrder("x", "set-log-level", '{"level": "DEBUG"}'))
-    assert office.works.carried == ["set-log-level"]
-    assert office.works.begun.log_level == "DEBUG"
+    assert office.operations.carried == ["set-log-level"]
+    assert office.operations.begun.log_level == "DEBUG"
 
 
 def test_what_was_not_done_is_done_by_the_next_process_without_being_offered() -> None:
-    office = Office(works=FakeWorks(undone=True))
+    office = Office(operations=FakeOperations(undone=True))
     office.offer(ControlOrder("x", "resume"))
     assert office.said("x").state is MessageState.LOGGED
-    office.works.undone = False
+    office.operations.undone = False
     office.restart()
-    assert office.works.carried[-1] == "resume"
+    assert office.operations.carried[-1] == "resume"
     office.offer(ControlOrder("x", "resume"))
     assert office.said("x").state is MessageState.DONE
 
@@ -244,17 +244,17 @@ def test_a_pause_outlives_the_process() -> None:
     office = Office()
     office.offer(ControlOrder("x", "pause"))
     assert office.service.paused
-    office.works.paused = False
+    office.operations.paused = False
     office.restart()
-    assert office.works.paused
+    assert office.operations.paused
     office.offer(ControlOrder("y", "resume"))
-    assert not office.works.paused
+    assert not office.operations.paused
     assert not office.service.report().paused
 
 
 def test_a_handler_of_the_driver_is_called_once_before_the_position_is_handed_out() -> None:
     called: list[Message] = []
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.declared.on_driver["tell"] = Handler(called.append)
     office.declared.types["tell"] = None
     office.offer(ControlOrder("x", "tell", '{"a": 1}'))
@@ -271,7 +271,7 @@ def test_a_handler_of_the_driver_that_raises_is_told_of_or_fails_the_query() -> 
     def fails(message: Message) -> None:
         raise ValueError("no")
 
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.declared.types["tell"] = None
     office.declared.on_driver["tell"] = Handler(fails)
     office.offer(ControlOrder("x", "tell"))
@@ -292,7 +292,7 @@ def test_a_handler_of_the_driver_that_is_to_end_the_process_has_failed_and_whoev
     def leave(message: Message) -> None:
         raise SystemExit(2)
 
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.declared.types["tell"] = None
     office.declared.on_driver["tell"] = Handler(leave, raises)
     office.offer(ControlOrder("x", "tell"))
@@ -323,7 +323,7 @@ def test_of_a_handler_that_quotes_a_megabyte_the_beginning_is_kept_without_a_pas
 
 
 def test_what_a_rollback_rolled_back_is_said() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"))
     office.commit("one", 1)
     office.offer(config("y", '{"a": 2}'), ControlOrder("z", "set-log-level", '{"level": "WARN"}'))
@@ -339,7 +339,7 @@ def test_what_a_rollback_rolled_back_is_said() -> None:
 
 
 def test_many_messages_leave_a_base_and_few_segments() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     for number in range(300):
         office.offer(config(f"m{number}"), forget=(f"m{number - 1}",))
     assert len(keys(office.buckets, "bases")) == 2
@@ -358,21 +358,21 @@ def test_no_query_waits_while_the_whole_lineage_is_listed() -> None:
     """Its state may have a hundred thousand objects, and a burst of messages writes a base every second."""
     positions: list[int] = []
 
-    class Listing(FakeWorks):
+    class Listing(FakeOperations):
         def oldest(self, repository: SnapshotRepository) -> int | None:
             asks = threading.Thread(target=lambda: positions.append(office.service.position()), daemon=True)
             asks.start()
             asks.join(10)
             return super().oldest(repository)
 
-    office = Office(works=Listing())
+    office = Office(operations=Listing())
     office.offer(*(config(f"m{number}") for number in range(300)))
     assert keys(office.buckets, "bases") != []
     assert positions == [300]
 
 
 def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_has_forgotten_it() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     offered = (ControlOrder("meaningless", "no-such-type"), config("late", expires=900.0), config("x"))
     office.offer(*offered)
     office.commit("one", 1)
@@ -391,15 +391,15 @@ def test_a_query_that_is_new_acknowledges_what_the_log_has_forgotten() -> None:
     office.offer(config("x"), ControlOrder("meaningless", "no-such-type"))
     send_by_broker(office, 400)
     assert "000000000001.json" not in keys(office.buckets, "segments")
-    office.works.queries.add("one")
-    office.works.batches = {("one", number): 0 for number in (1, 2)}
+    office.operations.queries.add("one")
+    office.operations.batches = {("one", number): 0 for number in (1, 2)}
     office.commit("one", 0)
     assert (office.said("x").state, office.said("x").queries["one"].batch) == (MessageState.DONE, 0)
     assert office.said("meaningless").state is MessageState.REJECTED
 
 
 def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_next_batch() -> None:
-    office = Office(works=FakeWorks({"one"}, oldest_position=1))
+    office = Office(operations=FakeOperations({"one"}, oldest_position=1))
     called: list[int] = []
     office.declared.on_driver["tell"] = Handler(lambda message: called.append(message.sequence))
     office.declared.types["tell"] = None
@@ -416,23 +416,25 @@ def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_
 
 
 def test_what_a_broker_asks_of_the_driver_is_done_by_the_next_process_though_a_base_was_written() -> None:
-    office = Office(works=FakeWorks({"one"}, oldest_position=1, undone=True))
+    office = Office(operations=FakeOperations({"one"}, oldest_position=1, undone=True))
     office.service.take_in([Entry(0, id="s", type="snapshot", origin="rabbitmq:control")])
     office.commit("one", 1)
     send_by_broker(office, 400)
     assert keys(office.buckets, "bases") != []
-    office.works.undone = False
-    office.works.carried.clear()
+    office.operations.undone = False
+    office.operations.carried.clear()
     office.restart()
     office.service.check()
-    assert office.works.carried.count("snapshot") == 1
+    assert office.operations.carried.count("snapshot") == 1
 
 
 def test_replies_of_before_are_kept_and_given_to_nobody_when_there_is_no_place_for_them_any_more() -> None:
     """Whose reply topic refuses them takes it out of the spec, and is not to be told for ever that they are refused."""
 
     def process(*, answers: bool) -> MessageService:
-        service = MessageService(lambda: repository_in(office.buckets), office.works, office.declared, answers=answers)
+        service = MessageService(
+            lambda: repository_in(office.buckets), office.operations, office.declared, answers=answers
+        )
         service.check()
         return service
 
@@ -446,7 +448,7 @@ def test_replies_of_before_are_kept_and_given_to_nobody_when_there_is_no_place_f
 
 
 def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("old"), config("new", '{"a": 2}'))
     for number in range(4):
         office.clock.now += 4 * 86400
@@ -459,7 +461,7 @@ def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
 
 
 def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is_logged_once() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"))
     office.clock.now += 8 * 86400
     office.restart()
@@ -470,7 +472,7 @@ def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is
 
 
 def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(*(config(f"m{number:03}") for number in range(256)))
     position = office.service.position()
     for worker in range(20):
@@ -487,7 +489,7 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
 def test_what_is_said_of_many_messages_by_many_queries_fits_into_one_report() -> None:
     """Else the agent counts as silent, and nobody can tell the driver any more that it may forget them."""
     names = [f"orders_of_region_{number:03}" for number in range(100)]
-    office = Office(works=FakeWorks({*names, "slow"}))
+    office = Office(operations=FakeOperations({*names, "slow"}))
     office.offer(*(config(f"m{number:03}") for number in range(256)))
     position = office.service.position()
     for name in names:
@@ -505,7 +507,7 @@ def requests_of(office: Office, messages: int) -> int:
     """Return how many requests it takes until so many messages are acknowledged."""
     asked: list[Call] = []
     service = MessageService(
-        lambda: repository_in(office.buckets, asked.append), office.works, office.declared, office.clock
+        lambda: repository_in(office.buckets, asked.append), office.operations, office.declared, office.clock
     )
     service.check()
     asked.clear()
@@ -518,28 +520,30 @@ def requests_of(office: Office, messages: int) -> int:
 
 
 def test_many_messages_at_once_take_few_requests() -> None:
-    assert requests_of(Office(works=FakeWorks({"one"})), 200) == requests_of(Office(works=FakeWorks({"one"})), 1)
-    assert requests_of(Office(works=FakeWorks({"one"})), 1000) < 40
+    assert requests_of(Office(operations=FakeOperations({"one"})), 200) == requests_of(
+        Office(operations=FakeOperations({"one"})), 1
+    )
+    assert requests_of(Office(operations=FakeOperations({"one"})), 1000) < 40
 
 
 def test_a_message_that_the_driver_has_behind_it_is_not_looked_at_again() -> None:
-    office = Office(works=FakeWorks({"one"}, undone=True))
+    office = Office(operations=FakeOperations({"one"}, undone=True))
     office.offer(config("x"), ControlOrder("y", "resume"), config("z"))
-    assert office.works.carried == ["resume"]
-    office.works.undone = False
+    assert office.operations.carried == ["resume"]
+    office.operations.undone = False
     office.offer(config("a"))
     office.offer(ControlOrder("b", "resume"), forget=("x", "y", "z"))
-    assert office.works.carried == ["resume", "resume", "resume"]
+    assert office.operations.carried == ["resume", "resume", "resume"]
 
 
 def test_what_another_process_knew_of_other_messages_is_kept() -> None:
-    office = Office(works=FakeWorks({"one"}))
+    office = Office(operations=FakeOperations({"one"}))
     office.offer(config("x"))
     old = office.service
     office.restart()
     office.offer(config("x"), config("y"))
     office.commit("one", 5, 1)
-    office.works.queries.add("other")
+    office.operations.queries.add("other")
     old.committed("other", 3, 1)
     old.check()
     office.commit("one", 6, 2)
@@ -558,14 +562,14 @@ def test_what_has_no_id_or_type_is_refused(order: ControlOrder) -> None:
 
 @pytest.mark.parametrize("of_broker", [False, True])
 def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
-    office, planned = Office(works=FakeWorks({"one"})), []
+    office, planned = Office(operations=FakeOperations({"one"})), []
     office.offer(config("x"))
 
     def check(entry: Entry) -> Entry:
         planned.append(office.service.position())
         return entry
 
-    office.works.checks["reload-config"] = check
+    office.operations.checks["reload-config"] = check
     if of_broker:
         office.service.take_in([of_rabbit("y")])
     else:
@@ -608,7 +612,7 @@ def ends(office: Office) -> dict[str, tuple[str, str]]:
 def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
     hanging: Hanging, caplog: pytest.LogCaptureFixture
 ) -> None:
-    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     office.offer(ControlOrder("before", "ping"), config("stuck"), config("after"), ControlOrder("last", "ping"))
     assert ends(office) == {
         "before": ("message", ""),
@@ -624,7 +628,7 @@ def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
 
 @pytest.mark.parametrize("origin", ["rabbitmq:control", "kafka:control/0", "storage:writer"])
 def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
-    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     numbered = not origin.startswith("rabbitmq")
     names = {"before": "ping", "stuck": "reload-config", "after": "reload-config"}
     office.service.take_in(
@@ -643,7 +647,7 @@ def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
 
 def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hanging: Hanging) -> None:
     """Nor does it in a process that comes later, which knows the message as rejected and does not look at it again."""
-    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}, checks={"reload-config": hanging}), message_seconds=0.05)
     orders = (config("stuck", '{"a": 2}'), config("after", '{"b": 3}'))
     office.offer(*orders)
     said = office.said("stuck")
@@ -665,7 +669,7 @@ def test_everything_else_goes_on_while_a_message_hangs_and_none_comes_before_it(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk, "POLL_SECONDS", 0.01)
-    office = Office(works=FakeWorks({"one"}, checks={"reload-config": hanging}))
+    office = Office(operations=FakeOperations({"one"}, checks={"reload-config": hanging}))
     office.offer(ControlOrder("before", "ping"), config("stuck"), ControlOrder("after", "ping"))
     assert list(ends(office)) == ["before"]
     office.commit("one", 7)
@@ -684,7 +688,7 @@ def test_a_look_that_fails_is_repeated_and_what_it_said_is_in_the_rejection(capl
     def check(entry: Entry) -> Entry:
         raise ConnectionError("no answer from the bucket")
 
-    office = Office(works=FakeWorks({"one"}, checks={"reload-config": check}), message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}, checks={"reload-config": check}), message_seconds=0.05)
     office.offer(config("x"))
     assert office.said("x").reason == "MessageTimedOut"
     assert office.said("x").message.endswith("ConnectionError: no answer from the bucket.")
@@ -701,7 +705,7 @@ def test_a_handler_of_the_driver_that_hangs_has_failed_in_its_time_and_the_next_
 
     on_driver = {"stuck": Handler(stuck), "fine": Handler(lambda message: called.append(message.type))}
     declared = Declared(types={"stuck": None, "fine": None}, on_driver=on_driver)
-    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}), declared=declared, message_seconds=0.05)
     office.offer(ControlOrder("a", "stuck"), ControlOrder("b", "fine"))
     office.commit("one", 3)
     said = {name: (office.said(name).state, office.said(name).reason) for name in "ab"}
@@ -720,7 +724,7 @@ def test_a_handler_of_the_driver_that_ends_after_it_was_given_up_changes_nothing
         return "late"
 
     declared = Declared(types={"stuck": None}, on_driver={"stuck": Handler(stuck)})
-    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}), declared=declared, message_seconds=0.05)
     office.offer(ControlOrder("a", "stuck"))
     office.commit("one", 3)
     said = office.said("a")
@@ -736,7 +740,7 @@ def test_a_handler_of_the_driver_that_ends_after_it_was_given_up_changes_nothing
 
 
 def test_a_snapshot_that_takes_long_keeps_no_message_behind_it() -> None:
-    office = Office(works=FakeWorks({"one"}, undone=True))
+    office = Office(operations=FakeOperations({"one"}, undone=True))
     office.offer(ControlOrder("a", "snapshot"), config("b"))
     office.commit("one", 3)
     assert {name: office.said(name).state for name in "ab"} == {"a": MessageState.IN_FORCE, "b": MessageState.DONE}
@@ -747,7 +751,7 @@ def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hangi
         hanging.free.wait()
 
     declared = Declared(types={"stuck": None}, on_driver={"stuck": Handler(stuck, "fail")})
-    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office = Office(operations=FakeOperations({"one"}), declared=declared, message_seconds=0.05)
     office.offer(ControlOrder("a", "stuck"))
     with pytest.raises(ControlLogError, match=r"took longer than 0\.05 s"):
         office.service.position()
@@ -790,7 +794,7 @@ def test_of_what_a_newer_tidegate_wrote_the_driver_is_told_and_nothing_is_writte
     key = f"{PREFIX}/control/{name}.json"
     office.buckets.write(BUCKET, key, b'{"version": 2}')
     reported: list[str] = []
-    later = MessageService(lambda: repository_in(office.buckets), office.works, office.declared, office.clock)
+    later = MessageService(lambda: repository_in(office.buckets), office.operations, office.declared, office.clock)
     later.on_newer = reported.append
     later.start()
     later.give(ControlOrders((config("x"),)))

@@ -17,7 +17,7 @@ from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker.models import TooLargeError, fetcher, inspected
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.control_log import message, repository_in
-from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets
 
 
@@ -111,11 +111,11 @@ def test_a_message_that_names_a_bucket_that_does_not_answer_is_rejected_and_the_
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = Storage("s3://models/app", f"http://127.0.0.1:{silent.getsockname()[1]}", path_style_access=True)
         fetch = fetcher(place, lambda: Credentials("key", "secret"), size_limit=100)
-        works = FakeWorks(
+        operations = FakeOperations(
             checks={"reload-model": lambda entry: inspected(entry, fetch, ModelSettings(("s3://models/",)))}
         )
         buckets = Buckets()
-        service = MessageService(lambda: repository_in(buckets), works, Declared(), message_seconds=0.2)
+        service = MessageService(lambda: repository_in(buckets), operations, Declared(), message_seconds=0.2)
         service.check()
         payload = json.dumps({"name": "a", "uri": uri, "sha256": "0" * 64})
         service.give(ControlOrders((ControlOrder("silent", "reload-model", payload), ControlOrder("next", "ping"))))

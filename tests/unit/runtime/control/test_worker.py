@@ -38,7 +38,7 @@ from tidegate_spark.process.faults.faults import Link, classify
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, repository_in
-from tidegate_testing.control_works import BY_NAME, await_work, call_by_name
+from tidegate_testing.fake_operations import BY_NAME, await_work, call_by_name
 from tidegate_testing.memory_store import Buckets
 
 

@@ -5,7 +5,7 @@ import pytest
 from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.dedup_window import Known, Taken, Writer
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.reducer import fold
+from tidegate_spark.control_log.reducer import reduce_entries
 from tidegate_testing.control_log import message, opened
 from tidegate_testing.memory_store import Buckets
 
@@ -78,7 +78,7 @@ def test_markers_are_in_force_for_nobody() -> None:
     log = opened(Buckets())
     log.append([read_up_to(7)])
     assert log.state_at(1).messages == 0
-    assert fold(log.state_at(0), log.entries(0, 1)) == log.state_at(1)
+    assert reduce_entries(log.state_at(0), log.entries(0, 1)) == log.state_at(1)
 
 
 def test_messages_from_a_broker_displace_no_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ class World:
             config, lambda: self.repository, lambda reason, message, warning: reported.append(message)
         )
         for message in messages:
-            notices.tell("StateSchema", message, True)
+            notices.publish("StateSchema", message, True)
         return reported
 
 

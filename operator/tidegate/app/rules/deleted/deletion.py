@@ -35,7 +35,7 @@ from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import PATIENCE, hour_of, minutes_of, next_hour_in, patience_left, refused_for
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.builders.driver_config import app_storage
-from tidegate.pods.records.faults import name_problem, name_what_keeps, read_termination
+from tidegate.pods.records.faults import helper_problem, read_termination, why_still_there
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import FINALIZER
@@ -63,7 +63,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            name_what_keeps(driver),
+            why_still_there(driver),
         )
     return Verdict(
         Phase.DELETING,
@@ -146,7 +146,7 @@ def _purge(o: Observation, now: float) -> Verdict | None:
     # One that was made before somebody fixed the spec would go on with what was wrong.
     if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
         return _replace_purge(purge, now)
-    problem = name_problem(purge)
+    problem = helper_problem(purge)
     if problem is not None:
         health = health_without_start(problem.reason)
         return Verdict(Phase.DELETING, health, problem.reason, deletion_messages.purge_waits(problem.message))
@@ -156,7 +156,7 @@ def _purge(o: Observation, now: float) -> Verdict | None:
 def wait_for_purge(o: Observation, now: float) -> Verdict | None:
     """Wait for a purge that is under way: cut off, it leaves snapshots that are Ready without all of their files."""
     purge = o.purge
-    if purge is None or not purge.running or purge.terminating or name_problem(purge) is not None:
+    if purge is None or not purge.running or purge.terminating or helper_problem(purge) is not None:
         return None
     return _purging(purge)
 

@@ -17,7 +17,7 @@ from tidegate.engine.rules.actions import EnsureAccess, PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
 from tidegate.pods.builders.driver_config import fork_holder
-from tidegate.pods.records.faults import name_problem
+from tidegate.pods.records.faults import helper_problem
 from tidegate.pods.records.names import release_pod_name
 from tidegate_spark.contract.reasons import Reason
 
@@ -34,7 +34,7 @@ def release_origin(o: Observation, now: float) -> Verdict | None:
         return _begin(o, now, left)
     if pod.phase == "Failed" and not pod.terminating:
         return _verdict(deletion_messages.ORIGIN_POD_REPLACED, left, after=(DeleteOriginRelease(pod),))
-    problem = name_problem(pod)
+    problem = helper_problem(pod)
     if problem is not None:
         message = deletion_messages.origin_retried(problem.message, PATIENCE)
         return Verdict(Phase.DELETING, Health.RECONCILING, Reason.ORIGIN_RELEASING, message, wake_after=left)

@@ -28,7 +28,7 @@ from tidegate.app.builders.configuration import ConfiguredPod
 from tidegate.app.builders.driver import build_driver
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
-from tidegate.app.rules.origin import lineage_to_launch, with_beginning
+from tidegate.app.rules.origin import lineage_to_launch, with_starting_point
 from tidegate.app.rules.pods.executors import target_executors
 from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.process_state import Refusal
@@ -319,7 +319,7 @@ def build_launch(o: Observation, epoch: int) -> ConfiguredPod:
         SpecError: none can be made of the spec.
     """
     failures = _failures_before(o) if is_unplanned(o) else ()
-    return build_driver(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
+    return build_driver(_with_target(o, with_starting_point(o)), epoch, lineage_to_launch(o), o.platform, failures)
 
 
 def _pods(o: Observation, epoch: int) -> tuple[tuple[str, dict[str, Any]], ...]:

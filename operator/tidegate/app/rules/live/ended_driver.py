@@ -12,7 +12,7 @@ from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
-from tidegate.pods.records.faults import Problem, has_unknown_termination, name_end, read_termination
+from tidegate.pods.records.faults import Problem, end_problem, has_unknown_termination, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.reasons import Reason
@@ -24,7 +24,7 @@ def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.phase != "Failed":
         return None
-    problem = name_end(driver)
+    problem = end_problem(driver)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
@@ -46,7 +46,7 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
         return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     if termination is None or termination.reason is Reason.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
-    problem = name_end(driver)
+    problem = end_problem(driver)
     if not ends_to_be_retried(driver):
         return stalled(Phase.FAILED, problem)
     completion_time = driver.ended.completion_time if driver.ended else 0.0
@@ -70,7 +70,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     termination = read_termination(driver.ended)
     if termination is not None and termination.reason is Reason.STOPPED:
         return None  # it was asked to stop, at a batch boundary: the next start is an ordinary one
-    problem = name_end(driver)
+    problem = end_problem(driver)
     if (termination is None or start_fixes(termination.reason)) and _on_its_way_back(o, driver, driver.ended):
         message = messages.restarting_after(problem.message, driver.name)
         return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)

@@ -23,7 +23,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import last_report, name_end, read_termination
+from tidegate.pods.records.faults import end_problem, last_report, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason, reason_from
 
@@ -214,7 +214,7 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
     termination = read_termination(o.driver.ended)
     if termination is not None and termination.reason in (Reason.COMPLETED, Reason.STOPPED):
         return "" if termination.reason is Reason.COMPLETED else Reason.STOPPED
-    return name_end(o.driver).reason
+    return end_problem(o.driver).reason
 
 
 def _ran_when_last_seen(status: StreamingAppStatus) -> bool:

@@ -14,23 +14,23 @@ from tidegate.app.rules.live.ended_driver import ends_to_be_retried, stalled
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.pods.executors import (
     is_short,
-    name_lingering,
-    name_other_protocol,
-    name_refused_orders,
-    name_shortage,
-    name_silence,
-    name_unknown_values,
+    lingering_problem,
     observe_again_in,
+    other_protocol_problem,
+    refused_orders_problem,
     running_executors,
+    shortage_problem,
     shortage_reason,
+    silence_problem,
     target_executors,
+    unknown_values_problem,
 )
 from tidegate.app.rules.pods.overdue import OVERDUE
 from tidegate.app.rules.upgrade.record import is_pending, runs_ready
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.engine.rules.health import Health, health_without_start
-from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem, name_what_keeps
+from tidegate.pods.records.faults import Problem, end_problem, reported_problem, start_problem, why_still_there
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
@@ -50,7 +50,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             Phase.STOPPING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            name_what_keeps(driver),
+            why_still_there(driver),
         )
     if o.app.spec.suspend:
         return Verdict(
@@ -62,7 +62,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         )
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
-        return stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
+        return stalled(Phase.FAILED, end_problem(driver), wake_after=overdue_at - now)
     if driver.disruption:
         return _disrupted(driver, overdue_at - now)
     if changed:
@@ -150,7 +150,7 @@ def why_another_version(o: Observation) -> tuple[Reason, str]:
 
 def judge_unstarted_driver(o: Observation, now: float) -> Verdict | None:
     """Name what keeps the pod's containers from starting."""
-    problem = name_start_problem(o.driver) if o.driver is not None and not o.driver.running else None
+    problem = start_problem(o.driver) if o.driver is not None and not o.driver.running else None
     if problem is None:
         return None
     return Verdict(Phase.STARTING, health_without_start(problem.reason), problem.reason, problem.message)
@@ -163,7 +163,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     report = o.agent.report
     phase = _phase_of(report)
     if report.fault is not None:
-        return stalled(phase, name_reported(report.fault, o.driver))
+        return stalled(phase, reported_problem(report.fault, o.driver))
     # A newer runtime may report an unknown state: then the kubelet's readiness counts.
     if report.state in (DriverState.RUNNING, DriverState.UNKNOWN):
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
@@ -195,7 +195,7 @@ def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float)
 
 def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Phase) -> Verdict | None:
     """Name what keeps executors from a driver whose queries do not run yet: without any of them none ever will."""
-    problem = name_shortage(o, driver, now)
+    problem = shortage_problem(o, driver, now)
     if problem is None or o.agent is None:
         return None
     # Executors of the previous version may still be ending, and then make room.
@@ -266,13 +266,13 @@ def _phase_of(report: AgentReport) -> Phase:
 
 
 def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
-    problem = name_shortage(o, driver, now)
+    problem = shortage_problem(o, driver, now)
     if problem is None and o.agent is not None and o.agent.report.control.paused:
         # A requested pause is no fault: neither Stalled nor Reconciling.
         return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, messages.paused(driver.name))
     if problem is None:
         # An executor that stays costs money, and a silent agent prevents orders; batches are unaffected.
-        aside = name_lingering(o, driver, now) or name_silence(o) or _name_misunderstanding(o, now)
+        aside = lingering_problem(o, driver, now) or silence_problem(o) or _misunderstanding_problem(o, now)
         again = observe_again_in(o, now)
         if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, messages.running(driver.name), wake_after=again)
@@ -283,9 +283,9 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=observe_again_in(o, now))
 
 
-def _name_misunderstanding(o: Observation, now: float) -> Problem | None:
+def _misunderstanding_problem(o: Observation, now: float) -> Problem | None:
     """Return what operator and runtime do not understand of each other, None if nothing is known."""
-    return name_other_protocol(o) or name_refused_orders(o, now) or name_unknown_values(o)
+    return other_protocol_problem(o) or refused_orders_problem(o, now) or unknown_values_problem(o)
 
 
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:

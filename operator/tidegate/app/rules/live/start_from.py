@@ -10,7 +10,7 @@ from tidegate.api.streaming_app import LastSnapshot, Phase, SnapshotBatch, Start
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
-from tidegate.app.rules.origin import is_usable, lacks_beginning, recorded_or_found
+from tidegate.app.rules.origin import is_usable, lacks_starting_point, recorded_or_found
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade.adoption import unproven_place
 from tidegate.app.rules.verdict import Verdict
@@ -59,7 +59,7 @@ def leave_empty_place(o: Observation, now: float) -> Verdict | None:
     empty in it. What it says is not believed.
     """
     driver = o.driver
-    if driver is None or not lacks_beginning(o):
+    if driver is None or not lacks_starting_point(o):
         return None
     empty, unproven = ended_for_good_with(driver, Reason.STORAGE_EMPTY), unproven_place(o)
     if empty is None and unproven is None:
@@ -76,7 +76,7 @@ def leave_empty_place(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.FAILED, Health.STALLED, Reason.STORAGE_EMPTY, message)
 
 
-def build_beginning(o: Observation, verdict: Verdict) -> StartedFrom | None:
+def build_started_from(o: Observation, verdict: Verdict) -> StartedFrom | None:
     """Return the status's record of the beginning: from the first launch on, and for ever."""
     known = recorded_or_found(o) if verdict.launch else o.app.status.start_from
     if known is None or verdict.launch:

@@ -8,7 +8,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import blames_version, name_end, read_termination, silent_end
+from tidegate.pods.records.faults import blames_version, end_problem, read_termination, silent_end
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import Termination
@@ -50,14 +50,14 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
         return None
     termination = read_termination(driver.ended)
     # An ordinary failure restarts, which is no remedy here.
-    last = name_end(driver).message
+    last = end_problem(driver).message
     if termination is not None:
         last = fault_messages.sentence(fault_messages.reported(termination.exception, termination.message))
     return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_POLICY_NEVER, messages.policy_never(last))
 
 
 def last_end(o: Observation) -> str:
-    """Return how the driver ended last as the status has it, in the words of :func:`name_end` for the pod itself."""
+    """Return how the driver ended last as the status has it, in the words of :func:`end_problem` for the pod itself."""
     last, pod = o.app.status.last_exit, driver_pod_name(o.app.metadata.name)
     if last is None:
         return ""

@@ -12,10 +12,10 @@ from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
     Problem,
+    end_problem,
+    init_problem,
     is_over_limit,
     lost_from_sight,
-    name_end,
-    name_init_end,
 )
 from tidegate.pods.records.record import Exit, PodRecord, of_driver
 from tidegate_spark.contract.protocol import DriverState
@@ -44,19 +44,19 @@ END_REASONS = frozenset(
 """Reasons that say more of executors than that they are missing."""
 
 
-def name_executor_end(pod: PodRecord) -> Problem | None:
+def executor_end_problem(pod: PodRecord) -> Problem | None:
     """Return why an executor ended that is not there any more, None if it was asked to, or nobody saw how."""
     ended = pod.ended
     if pod.reason or pod.disruption or (ended is not None and lost_from_sight(ended)):
-        return _name_end_from_outside(pod)
+        return _end_from_outside_problem(pod)
     if ended is None:
-        return name_init_end(pod) if pod.finished else None
-    return _name_own_end(pod, ended)
+        return init_problem(pod) if pod.finished else None
+    return _own_end_problem(pod, ended)
 
 
-def _name_end_from_outside(pod: PodRecord) -> Problem:
+def _end_from_outside_problem(pod: PodRecord) -> Problem:
     if is_over_limit(pod):
-        return name_end(pod)
+        return end_problem(pod)
     if pod.disruption and pod.disruption != BY_KUBELET:
         text = messages.disrupted(pod.name, pod.node, pod.disruption)
     elif pod.reason or pod.disruption:
@@ -66,7 +66,7 @@ def _name_end_from_outside(pod: PodRecord) -> Problem:
     return Problem(Reason.EXECUTORS_LOST, text)
 
 
-def _name_own_end(pod: PodRecord, ended: Exit) -> Problem | None:
+def _own_end_problem(pod: PodRecord, ended: Exit) -> Problem | None:
     lines = last_lines(ended.message)
     if ended.reason == KILLED_BY_MEMORY:
         return Problem(Reason.OUT_OF_MEMORY, messages.out_of_memory(pod.name))
@@ -86,11 +86,11 @@ def unasked_ends(o: Observation) -> tuple[tuple[PodRecord, Problem], ...]:
     driver = o.driver
     if driver is None or not driver.running:
         return ()
-    named = ((pod, name_executor_end(pod)) for pod in o.executor_ends if pod.created_at >= driver.start_time)
+    named = ((pod, executor_end_problem(pod)) for pod in o.executor_ends if pod.created_at >= driver.start_time)
     return tuple((pod, problem) for pod, problem in named if problem is not None)
 
 
-def name_failing_executors(o: Observation, now: float) -> Problem | None:
+def failing_executors_problem(o: Observation, now: float) -> Problem | None:
     """Return why the executors of the driver's version end as soon as they start, None if they do not, or may live.
 
     Ends by the cluster's fault are left out: they say nothing about the version.
@@ -106,7 +106,7 @@ def name_failing_executors(o: Observation, now: float) -> Problem | None:
     counted = len(blamed) == len(ends) and report.executors_ended >= report.executors_wanted + ENOUGH_LATER
     if not counted and (len(blamed) < ENOUGH_ENDS or len(later) < ENOUGH_LATER):
         return None
-    return name_executor_end(blamed[-1])
+    return executor_end_problem(blamed[-1])
 
 
 def _any_lived(o: Observation, now: float) -> bool:

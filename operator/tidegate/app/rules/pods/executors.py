@@ -21,7 +21,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
-from tidegate.pods.records.faults import Problem, name_start_problem
+from tidegate.pods.records.faults import Problem, start_problem
 from tidegate.pods.records.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate.pods.records.record import PodRecord, of_driver, process_of
 from tidegate_spark.contract.control_protocol import MessageState
@@ -102,7 +102,7 @@ def is_short(report: AgentReport, now: float, seconds: float) -> bool:
     """Return whether fewer executors have run than are wanted for so long, beside those that wait for others to go.
 
     Spark counts the pods of executors that end their tasks: for each of those there is one less that is missing, until
-    it has gone. How long that may last is :func:`name_lingering`'s business.
+    it has gone. How long that may last is :func:`lingering_problem`'s business.
     """
     since = report.executors_short_since
     return report.state is DriverState.RUNNING and _missing(report) > 0 and 0 < since <= now - seconds
@@ -112,12 +112,12 @@ def _missing(report: AgentReport) -> int:
     return max(0, report.executors_wanted - report.executors_running - report.executors_leaving)
 
 
-def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | None:
+def shortage_problem(o: Observation, driver: PodRecord, now: float) -> Problem | None:
     """Return what keeps executors that are wanted from running, None if they all run, or nothing is known yet."""
-    pods, lingering = _pods(o, driver), name_lingering(o, driver, now)
-    problem = next((found for found in map(name_start_problem, pods) if found is not None), None)
+    pods, lingering = _pods(o, driver), lingering_problem(o, driver, now)
+    problem = next((found for found in map(start_problem, pods) if found is not None), None)
     if problem is None and o.agent is not None:
-        problem = _name_ends(o, o.agent.report, now) or _missing_without_problem(o, o.agent.report, len(pods), now)
+        problem = _ends_problem(o, o.agent.report, now) or _missing_without_problem(o, o.agent.report, len(pods), now)
     if lingering is None:
         return problem
     if problem is not None:
@@ -126,7 +126,7 @@ def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | No
     return Problem(Reason.EXECUTORS_MISSING, lingering.message) if short else None
 
 
-def _name_ends(o: Observation, report: AgentReport, now: float) -> Problem | None:
+def _ends_problem(o: Observation, report: AgentReport, now: float) -> Problem | None:
     """Return why executors are missing that ended, None if they are not missing for that."""
     if report.state is not DriverState.RUNNING or not _missing(report):
         return None
@@ -151,7 +151,7 @@ def lacks_key(o: Observation) -> bool:
     return o.driver is not None and o.agent is None and has_other_key(o, o.driver)
 
 
-def name_silence(o: Observation) -> Problem | None:
+def silence_problem(o: Observation) -> Problem | None:
     """Return what an agent that does not answer keeps from happening, None if it answers, or nobody knows yet.
 
     The kubelet finds it ready on another port: so the driver is well, and nobody would look for what is wrong.
@@ -168,7 +168,7 @@ def name_silence(o: Observation) -> Problem | None:
     return Problem(Reason.AGENT_UNREACHABLE, message)
 
 
-def name_other_protocol(o: Observation) -> Problem | None:
+def other_protocol_problem(o: Observation) -> Problem | None:
     """Return which of operator and runtime is to be upgraded, None if they understand each other, or nothing is known.
 
     A runtime of long ago does not know that it should refuse; its driver runs on with what both know.
@@ -181,7 +181,7 @@ def name_other_protocol(o: Observation) -> Problem | None:
     return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.runtime_too_old(its))
 
 
-def name_refused_orders(o: Observation, now: float) -> Problem | None:
+def refused_orders_problem(o: Observation, now: float) -> Problem | None:
     """Return which order the agent refuses that is still given, None if it takes all of them."""
     if o.driver is None:
         return None
@@ -196,7 +196,7 @@ def name_refused_orders(o: Observation, now: float) -> Problem | None:
     return None
 
 
-def name_unknown_values(o: Observation) -> Problem | None:
+def unknown_values_problem(o: Observation) -> Problem | None:
     """Return in which fields of its report the runtime uses words of a newer version, None if it uses none."""
     if o.agent is None:
         return None
@@ -222,7 +222,7 @@ def _missing_without_problem(o: Observation, report: AgentReport, pods: int, now
     return None
 
 
-def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | None:
+def lingering_problem(o: Observation, driver: PodRecord, now: float) -> Problem | None:
     """Return which executor was to go and has not gone for long, None if none is known."""
     report = o.agent.report if o.agent is not None else None
     if report is None or not report.executors_leaving:

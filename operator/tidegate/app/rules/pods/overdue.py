@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tidegate.api.streaming_app import Phase
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.faults import name_what_keeps
+from tidegate.pods.records.faults import why_still_there
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
@@ -20,5 +20,5 @@ def wait_for_end(pods: Iterable[PodRecord], phase: Phase, now: float) -> Verdict
     terminating = [pod for pod in pods if pod.terminating]
     late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
     if late is not None:
-        return Verdict(phase, Health.STALLED, Reason.POD_NOT_GONE, name_what_keeps(late))
+        return Verdict(phase, Health.STALLED, Reason.POD_NOT_GONE, why_still_there(late))
     return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)

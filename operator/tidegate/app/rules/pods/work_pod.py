@@ -18,7 +18,7 @@ from tidegate.pods.records.faults import (
     Problem,
     is_named,
     lost_from_sight,
-    name_start_problem,
+    start_problem,
 )
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import EXIT_STOPPED
@@ -54,7 +54,7 @@ def create_pod(o: Observation, name: str, build: Callable[[], tuple[Action, ...]
 
 def never_starts(pod: PodRecord | None, seconds: float, patience: float) -> Problem | None:
     """Return what keeps a pod from starting that no longer wait changes, None as long as it may pass."""
-    problem = name_start_problem(pod) if pod is not None and not pod.running else None
+    problem = start_problem(pod) if pod is not None and not pod.running else None
     return problem if is_named(problem) and seconds >= patience else None
 
 
@@ -69,7 +69,7 @@ def seconds_to_start(pod: PodRecord | None, seconds: float, now: float) -> float
 
 def why_not_running(o: Observation, pod: PodRecord | None, name: str) -> str:
     """Return in words why there is no process in a pod, or no pod."""
-    problem = name_start_problem(pod) if pod is not None else None
+    problem = start_problem(pod) if pod is not None else None
     if problem is not None:
         return problem.message
     refusal = _refusal_of(o, name) if pod is None else None
@@ -100,7 +100,7 @@ def progress(pod: PodRecord | None) -> str:
     """Return what a pod does that says nothing itself, empty without one."""
     if pod is None:
         return ""
-    problem = name_start_problem(pod) if not pod.running and not pod.finished else None
+    problem = start_problem(pod) if not pod.running and not pod.finished else None
     return problem.message if problem is not None else messages.see_pod(pod.name, pod.namespace)
 
 

@@ -12,7 +12,7 @@ from tidegate.api.status.autoscaling_status import AutoscalingStatus
 from tidegate.api.streaming_app import UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
-from tidegate.app.rules.origin import lacks_beginning, lineage_of
+from tidegate.app.rules.origin import lacks_starting_point, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
 from tidegate.app.rules.upgrade.record import Step, change, is_pending, without_rollback_snapshot
@@ -126,4 +126,4 @@ def unproven_place(o: Observation) -> Termination | None:
     if driver is None or termination is None or termination.adopt_found or termination.adopted_from:
         return None
     as_if_empty = (termination.adopt_epoch, termination.adopt_lineage) == (driver.epoch, FIRST_LINEAGE)
-    return termination if as_if_empty and lacks_beginning(o) else None
+    return termination if as_if_empty and lacks_starting_point(o) else None

@@ -8,7 +8,7 @@ from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import refusal_message, refusal_of
-from tidegate.app.rules.pods.executor_ends import name_failing_executors
+from tidegate.app.rules.pods.executor_ends import failing_executors_problem
 from tidegate.app.rules.pods.work_pod import never_starts, seconds_to_start
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.launched import (
@@ -22,7 +22,7 @@ from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records import faults
 from tidegate.pods.records.fault_messages import reported
-from tidegate.pods.records.faults import Problem, name_end, read_termination
+from tidegate.pods.records.faults import Problem, end_problem, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import QueryReport
@@ -135,7 +135,7 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
         return None  # or somebody gave up the state with which the previous version would read on
     if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    termination, why = read_termination(driver.ended), name_end(driver)
+    termination, why = read_termination(driver.ended), end_problem(driver)
     if termination is not None:  # what the registry says to do is for the version in force
         why = Problem(why.reason, messages.lost_for_new_version(reported(termination.exception, termination.message)))
     return rolled_back(o, upgrade, stable, why)
@@ -177,7 +177,7 @@ def _why_not_started(o: Observation, upgrade: UpgradeStatus) -> str:
     if driver is not None:
         if driver.terminating or not has_not_begun(driver) or not is_launched_after_its_time(o, upgrade):
             return ""
-        problem = faults.name_start_problem(driver)
+        problem = faults.start_problem(driver)
         # The conditions have the cause in full. A scheduler's text changes, and each change would be a write here.
         return messages.pod_does_not_start(problem.reason) if problem is not None else ""
     return refusal_message(o, refusal) if refusal is not None and refusal.recorded and refusal.attempts else ""
@@ -218,12 +218,12 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         if _lacks_state_of_both(o, driver):
             return None
         if not driver.terminating and faults.blames_version(driver) and not _may_be_stable_since(o):
-            return name_end(driver)
+            return end_problem(driver)
         patience = o.app.spec.pod_start_timeout_seconds
         seconds = seconds_to_start(driver, record.seconds_in_phase(upgrade, now), now)
         counts = has_not_begun(driver) and not is_launched_after_its_time(o, upgrade)
         slow = never_starts(driver, seconds, patience) if counts else None
-        problem = slow or name_failing_executors(o, now)
+        problem = slow or failing_executors_problem(o, now)
         if problem is not None:
             return problem
     if _seconds_that_count(o, driver, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
@@ -280,7 +280,7 @@ def _shown(o: Observation) -> str:
     refusal, driver = refusal_of(o), o.driver
     if refusal is not None:
         return messages.no_pod_created(refusal.reason)
-    problem = faults.name_start_problem(driver) if driver is not None and has_not_begun(driver) else None
+    problem = faults.start_problem(driver) if driver is not None and has_not_begun(driver) else None
     if problem is not None:
         return messages.pod_not_started(problem.reason)
     fault = o.agent.report.fault if o.agent is not None else None

@@ -22,7 +22,7 @@ from tidegate.app.rules.upgrade.record import Step, change, seconds_since, with_
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.pauses import clocks_time_left
 from tidegate.pods.records.fault_messages import reported, with_remedy
-from tidegate.pods.records.faults import name_end, name_reported, read_termination
+from tidegate.pods.records.faults import end_problem, read_termination, reported_problem
 from tidegate.pods.records.names import rehearsal_pod_name
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
@@ -159,7 +159,7 @@ def _read_end(pod: PodRecord) -> RehearsalStatus | None:
         return _too_long(pod)
     if end is Reason.OUT_OF_MEMORY:
         return _outcome(INCONCLUSIVE, end, messages.rehearsal_out_of_memory(pod.name))
-    return _outcome(FAILED, end, name_end(pod).message) if end is Reason.START_FAILED else None
+    return _outcome(FAILED, end, end_problem(pod).message) if end is Reason.START_FAILED else None
 
 
 def _read_termination(pod: PodRecord, termination: Termination) -> RehearsalStatus | None:
@@ -172,7 +172,7 @@ def _read_termination(pod: PodRecord, termination: Termination) -> RehearsalStat
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == work_pod.DEADLINE else None
     if end.what in (Reason.DEPENDENCY_UNAVAILABLE, Reason.SOURCE_DATA_LOST):
-        message = name_reported(Fault(termination.reason, termination.message), pod).message
+        message = reported_problem(Fault(termination.reason, termination.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
         message = messages.rehearsal_needs_memory(message)
     return _outcome(end.result, end.what, message, end.committed)

@@ -8,7 +8,7 @@ from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, U
 from tidegate.app.observation import Observation
 from tidegate.app.rules.pods import work_pod
 from tidegate.app.rules.pods.executor_ends import END_REASONS
-from tidegate.app.rules.pods.executors import lacks_key, name_silence
+from tidegate.app.rules.pods.executors import lacks_key, silence_problem
 from tidegate.app.rules.upgrade import messages, record, rehearsal
 from tidegate.app.rules.upgrade.copying import ORDER_PAUSE, PATIENCE
 from tidegate.app.rules.upgrade.effective_spec import STABLE_PHASES
@@ -126,7 +126,7 @@ def _what_a_person_has_to_fix(o: Observation, upgrade: UpgradeStatus) -> Problem
     """Return what keeps an upgrade from going on that does not pass without somebody."""
     if upgrade.phase is UpgradePhase.GATE and lacks_key(o):
         # Nobody hears of its batches, so that it is neither stable nor late, for as long as it runs.
-        silent = name_silence(o)
+        silent = silence_problem(o)
         return Problem(silent.reason, messages.beside(upgrade.message, silent.message)) if silent else None
     if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return lost_snapshot_condition(o)

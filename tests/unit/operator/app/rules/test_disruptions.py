@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.pods.executor_ends import name_executor_end
+from tidegate.app.rules.pods.executor_ends import executor_end_problem
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.read_pods import Pod, build_record
@@ -127,7 +127,7 @@ def test_a_driver_that_its_kubelet_ended_says_why_although_it_stopped_at_a_bound
     ids=["by the scheduler", "for a critical pod", "for want of disk"],
 )
 def test_an_executor_that_the_cluster_ends_says_by_what(status: dict[str, Any], message: str) -> None:
-    problem = name_executor_end(executor(status, 143))
+    problem = executor_end_problem(executor(status, 143))
     assert problem is not None
     assert (problem.reason, message in problem.message) == ("ExecutorsLost", True), problem.message
     assert "spec.podTemplate.spec.priorityClassName" in problem.message
@@ -138,6 +138,6 @@ def test_a_full_disk_is_named_by_the_driver_s_own_last_words_and_by_an_executor_
     plan = decide(observe(APP, driver=driver({"phase": "Running"}, EXIT_DEPENDENCY, reported)), NOW)
     assert plan.reason == "DiskFull"
     assert "ephemeral-storage" in plan.message
-    problem = name_executor_end(executor({}, 50, "java.io.IOException: No space left on device"))
+    problem = executor_end_problem(executor({}, 50, "java.io.IOException: No space left on device"))
     assert problem is not None
     assert problem.reason == "DiskFull"

@@ -8,7 +8,7 @@ import pytest
 from tidegate.api.streaming_app import Phase
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.pods.executor_ends import name_executor_end
+from tidegate.app.rules.pods.executor_ends import executor_end_problem
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of
@@ -38,7 +38,7 @@ def lacking(*ends: PodRecord, **fields: Any) -> Observation:
 
 
 def named(pod: PodRecord) -> tuple[str, str]:
-    problem = name_executor_end(pod)
+    problem = executor_end_problem(pod)
     assert problem is not None
     return problem.reason, problem.message
 
@@ -108,11 +108,11 @@ def test_a_limit_of_local_storage_is_the_versions_and_the_field_is_named() -> No
 
 @pytest.mark.parametrize("code", [0, 137, 143])
 def test_one_that_somebody_deleted_has_not_failed(code: int) -> None:
-    assert name_executor_end(ended(code=code, delete_by=NOW)) is None
+    assert executor_end_problem(ended(code=code, delete_by=NOW)) is None
 
 
 def test_one_that_has_done_its_work_has_not_failed() -> None:
-    assert name_executor_end(ended(code=0, phase="Succeeded")) is None
+    assert executor_end_problem(ended(code=0, phase="Succeeded")) is None
 
 
 def test_one_that_failed_and_was_deleted_then_has_failed() -> None:

@@ -10,7 +10,7 @@ from tidegate.app.actions import CreateDriver, DeleteDriver, ProvideConfiguratio
 from tidegate.app.rules.housekeeping import VOLUME_PATIENCE
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState
-from tidegate.pods.records.faults import is_named, name_end, name_start_problem
+from tidegate.pods.records.faults import end_problem, is_named, start_problem
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate_spark.contract.reasons import Reason
@@ -87,7 +87,7 @@ def test_a_driver_whose_secret_is_gone_and_cannot_be_made_again_makes_room_for_a
 
 
 def test_what_lacks_only_tidegates_own_secret_is_no_mistake_of_a_version() -> None:
-    problem = name_start_problem(lacking(secret_name(), secret_name()))
+    problem = start_problem(lacking(secret_name(), secret_name()))
     assert problem is not None
     assert (problem.reason, is_named(problem)) == (Reason.CONFIGURATION_CHANGED, False)
     assert not acts(decide(observe(APP, driver=lacking(secret_name(), secret_name())), NOW), DeleteDriver)
@@ -144,6 +144,6 @@ def test_what_the_container_runtime_says_of_a_process_that_never_began_is_in_the
     reason: str, role: str
 ) -> None:
     pod = dataclasses.replace(driver_of(APP, ended=Exit(128, reason, E2BIG, NOW)), role=role)
-    problem = name_end(pod)
+    problem = end_problem(pod)
     assert problem.reason is Reason.CONTAINER_REFUSED
     assert E2BIG in problem.message

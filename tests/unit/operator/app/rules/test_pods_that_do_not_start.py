@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import Phase, StreamingApp, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.observation import pods_of, with_pods
 from tidegate.app.rules.plan import decide
-from tidegate.pods.records.faults import is_named, name_start_problem
+from tidegate.pods.records.faults import is_named, start_problem
 from tidegate.pods.records.record import PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate.snapshots.observation import start_timeout
@@ -66,7 +66,7 @@ def test_a_driver_whose_containers_do_not_begin_says_why(
 
 def test_a_driver_that_no_scheduler_looks_at_names_the_field_that_chooses_one() -> None:
     pod = dataclasses.replace(stuck(launched(app_with()), UNNAMED), node="")
-    problem = name_start_problem(pod)
+    problem = start_problem(pod)
     assert problem is not None
     assert "No scheduler has chosen a node" in problem.message
     assert "schedulerName" in problem.message
@@ -149,10 +149,10 @@ def test_a_version_that_may_yet_start_says_at_its_timeout_that_it_did_not() -> N
 
 def test_what_persists_is_told_from_what_may_pass() -> None:
     app = launched(app_with())
-    named = {kind for kind, (delay, *_) in DELAYS.items() if is_named(name_start_problem(stuck(app, delay)))}
+    named = {kind for kind, (delay, *_) in DELAYS.items() if is_named(start_problem(stuck(app, delay)))}
     assert named == set(PERSISTS)
-    assert not is_named(name_start_problem(stuck(app, None)))
-    assert not is_named(name_start_problem(driver_of(app, unschedulable="0/3 nodes are available.")))
+    assert not is_named(start_problem(stuck(app, None)))
+    assert not is_named(start_problem(driver_of(app, unschedulable="0/3 nodes are available.")))
 
 
 # --- observations ---

@@ -22,7 +22,7 @@ from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_testing.control_log import Clock, repository_in
-from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets
 
 
@@ -34,14 +34,14 @@ def asking(name: str, kind: str = "snapshot", payload: str = "null") -> Entry:
 class Office:
     buckets: Buckets = field(default_factory=Buckets)
     clock: Clock = field(default_factory=Clock)
-    works: FakeWorks = field(default_factory=FakeWorks)
+    operations: FakeOperations = field(default_factory=FakeOperations)
 
     def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
         self.service = MessageService(
-            lambda: repository_in(self.buckets), self.works, Declared(), self.clock, answers=True
+            lambda: repository_in(self.buckets), self.operations, Declared(), self.clock, answers=True
         )
 
     def take_in(self, *drafts: Entry) -> None:
@@ -68,13 +68,13 @@ def test_before_a_process_has_looked_it_does_not_say_that_nothing_is_asked() -> 
 
 
 def test_the_operator_is_told_of_it_from_the_log_on_until_it_says_what_came_of_it() -> None:
-    office = Office(works=FakeWorks(undone=True))
+    office = Office(operations=FakeOperations(undone=True))
     office.take_in(asking("1", "dump-state", '{"format":"CSV"}'), asking("2", "ping"))
     (asked,) = office.asked
     assert (asked.type, json.loads(asked.payload)) == ("dump-state", {"format": "CSV"})
     assert (asked.origin, asked.source, asked.event) == ("rabbitmq:control", "/test", "1")
     assert (asked.report.state, asked.report.sequence) == (MessageState.LOGGED, 1)
-    office.works.undone = False
+    office.operations.undone = False
     office.service.check()
     assert office.asked[0].report.state is MessageState.DONE
     assert office.asked[0].report.id == asked.report.id

@@ -1,8 +1,8 @@
-"""What can happen, and how often: each function with ``@happening(weight)`` takes part in schedules."""
+"""What can happen, and how often: each function with ``@event(weight)`` takes part in schedules."""
 
 from collections.abc import Callable
 
-from tests.scenario.happenings import (  # noqa: F401 - they add theirs
+from tests.scenario.events import (  # noqa: F401 - they add theirs
     losses,
     messages,
     network,
@@ -12,7 +12,7 @@ from tests.scenario.happenings import (  # noqa: F401 - they add theirs
     strangers,
     surroundings,
 )
-from tests.scenario.happenings.registry import EVENTS, Event
+from tests.scenario.events.registry import EVENTS, Event
 from tests.scenario.world import World
 
 

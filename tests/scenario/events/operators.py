@@ -2,9 +2,9 @@
 
 from tests.scenario.api_server import PODS
 from tests.scenario.coverage import PAIRS
-from tests.scenario.happenings import people
-from tests.scenario.happenings.leads import lead_to
-from tests.scenario.happenings.registry import event
+from tests.scenario.events import people
+from tests.scenario.events.leads import lead_to
+from tests.scenario.events.registry import event
 from tests.scenario.world import World
 
 

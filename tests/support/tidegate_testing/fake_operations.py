@@ -39,8 +39,8 @@ def _at_work() -> list[threading.Thread]:
 
 
 @dataclass
-class FakeWorks:
-    """See :class:`tidegate_spark.control.service.ports.Works`."""
+class FakeOperations:
+    """See :class:`tidegate_spark.control.service.ports.DriverOperations`."""
 
     queries: set[str] = field(default_factory=set)
     open: bool = True

@@ -9,15 +9,15 @@ ORDERS = app_with(resourceVersion="7")
 
 
 def is_complete(index: Index) -> bool:
-    assert index.first_lists.complete.is_set() is (index.first_lists.missing == "")
-    return index.first_lists.complete.is_set()
+    assert index.initial_sync.complete.is_set() is (index.initial_sync.missing == "")
+    return index.initial_sync.complete.is_set()
 
 
 def test_nothing_is_known_at_first_but_what_is_missing() -> None:
     index = Index()
-    assert (is_complete(index), index.first_lists.missing) == (False, "pods are not listed yet")
+    assert (is_complete(index), index.initial_sync.missing) == (False, "pods are not listed yet")
     index.replace_pods([], "", "99")
-    assert (is_complete(index), index.first_lists.missing) == (False, "applications are not listed yet")
+    assert (is_complete(index), index.initial_sync.missing) == (False, "applications are not listed yet")
     index.keep_apps([], "", "9")
     assert is_complete(index)
 

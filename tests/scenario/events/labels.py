@@ -1,7 +1,7 @@
 """Labels that somebody takes off pods, changes, or puts back."""
 
 from tests.scenario.api_server import PODS
-from tests.scenario.happenings.pods import path_of
+from tests.scenario.events.pods import path_of
 from tests.scenario.world import World
 from tidegate_spark.contract.protocol import LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE, ROLE_DRIVER
 

@@ -1,9 +1,9 @@
 """What befalls requests and watches."""
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS
+from tests.scenario.events import people
+from tests.scenario.events.registry import event
 from tests.scenario.faults import Fault
-from tests.scenario.happenings import people
-from tests.scenario.happenings.registry import event
 from tests.scenario.world import World
 
 

@@ -4,7 +4,7 @@ import json
 
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.drivers_snapshots import UNREAD
-from tests.scenario.happenings import people
+from tests.scenario.events import people
 from tests.scenario.world import BILLING, ORDERS, World
 
 

@@ -2,7 +2,7 @@
 
 from tests.scenario.api_server import PODS, Body
 from tests.scenario.driver import DriverProcess
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.registry import event
 from tests.scenario.world import World
 from tidegate_spark.contract.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, ROLE_REPARTITION, Notice
 from tidegate_spark.contract.reasons import Reason

@@ -1,6 +1,6 @@
 """What befalls nodes, the object store, the registry and the namespace."""
 
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.registry import event
 from tests.scenario.world import World
 
 

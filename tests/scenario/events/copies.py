@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 
 from tests.scenario.api_server import Body
-from tests.scenario.happenings import people, places
-from tests.scenario.happenings.people import UNDER_WAY, phase_of_upgrade
+from tests.scenario.events import people, places
+from tests.scenario.events.people import UNDER_WAY, phase_of_upgrade
 from tests.scenario.object_store import root_of
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.world import BILLING, NAMESPACE, ORDERS, World

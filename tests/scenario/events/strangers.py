@@ -3,8 +3,8 @@
 import copy
 
 from tests.scenario.api_server import PODS, Body
-from tests.scenario.happenings.pods import path_of
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.pods import path_of
+from tests.scenario.events.registry import event
 from tests.scenario.world import BILLING, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,

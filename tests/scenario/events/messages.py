@@ -1,7 +1,7 @@
 """What people say to applications, and take back."""
 
 from tests.scenario.api_server import MESSAGES, Body
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.registry import event
 from tests.scenario.world import BILLING, ORDERS, World
 
 

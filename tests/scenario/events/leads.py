@@ -1,6 +1,6 @@
 """What leads to actions that are rare otherwise, so that crashes at them are not."""
 
-from tests.scenario.happenings import people, pods
+from tests.scenario.events import people, pods
 from tests.scenario.world import BILLING, ORDERS, World
 
 _AT_AN_END = ("RemoveFinalizer", "DeleteLaunchSecrets", "CreatePurge", "DeletePurge")

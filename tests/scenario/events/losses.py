@@ -3,8 +3,8 @@
 import copy
 
 from tests.scenario.api_server import Body
-from tests.scenario.happenings.people import UNDER_WAY, phase_of_upgrade
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.people import UNDER_WAY, phase_of_upgrade
+from tests.scenario.events.registry import event
 from tests.scenario.world import BILLING, INNER, ORDERS, World
 
 

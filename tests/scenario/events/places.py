@@ -6,7 +6,7 @@ Not among what every schedule has: a course that is about places chooses from th
 import json
 
 from tests.scenario.api_server import APPS, Body
-from tests.scenario.happenings import losses, people
+from tests.scenario.events import losses, people
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.api.stream_snapshot import (
     SnapshotApp,

@@ -1,7 +1,7 @@
 """What people do, to applications and to what these need."""
 
 from tests.scenario.api_server import Body
-from tests.scenario.happenings.registry import event
+from tests.scenario.events.registry import event
 from tests.scenario.versions import UNUSABLE, is_invalid_version
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.pods.records.names import access_name
