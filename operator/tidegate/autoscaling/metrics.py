@@ -5,6 +5,8 @@ A measured series exists only while it is measured, because an old value would l
 
 from __future__ import annotations
 
+import functools
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidegate.autoscaling.algorithm.evaluate import usable_share
@@ -15,6 +17,7 @@ from tidegate.engine.app_series import AppSeries
 
 App = tuple[str, str]
 """Namespace and name of an application."""
+_LABELS = ("namespace", "app")
 
 
 class AutoscalerMetrics:
@@ -22,15 +25,14 @@ class AutoscalerMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything."""
-        labels = ("namespace", "app")
+        self._register_measured(registry)
+        self._register_decisions(registry)
+        self._shown: dict[App, tuple[str, str]] = {}
+        self._measured: set[App] = set()
+        self._series = AppSeries()
 
-        def gauge(name: str, text: str, *more: str) -> Gauge:
-            return Gauge(name, text, (*labels, *more), registry=registry)
-
-        self._recommended = gauge(
-            "tidegate_autoscaling_recommended_executors",
-            "Executors that the autoscaler recommends.",
-        )
+    def _register_measured(self, registry: CollectorRegistry) -> None:
+        gauge = functools.partial(Gauge, labelnames=_LABELS, registry=registry)
         self._needed = gauge(
             "tidegate_autoscaling_needed_executors",
             "Executors that are needed before any bound, in fractions.",
@@ -54,25 +56,34 @@ class AutoscalerMetrics:
             "Share of the executors' time in which they worked, from 0 to 1.",
         )
         self._backlog = gauge("tidegate_autoscaling_backlog_rows", "Rows that are to be caught up with.")
-        self._ignored = gauge(
+        of_load = (self._needed, self._rate, self._utilization, self._backlog)
+        self._of_measured = (*of_load, self._arriving, self._usable, self._most)
+
+    def _register_decisions(self, registry: CollectorRegistry) -> None:
+        self._recommended = Gauge(
+            "tidegate_autoscaling_recommended_executors",
+            "Executors that the autoscaler recommends.",
+            _LABELS,
+            registry=registry,
+        )
+        self._ignored = Gauge(
             "tidegate_autoscaling_instances_ignored",
             "1 while an executor.instances that was changed has no effect, because the autoscaler is Active; else 0.",
+            _LABELS,
+            registry=registry,
         )
-        self._reason = gauge(
+        self._reason = Gauge(
             "tidegate_autoscaling_reason",
             "1 for the autoscaler's mode and the reason of its last decision.",
-            "mode",
-            "reason",
+            (*_LABELS, "mode", "reason"),
+            registry=registry,
         )
         self._scaled = Counter(
             "tidegate_autoscaling_scalings",
             "Changes of the target by the autoscaler, by direction: up or down.",
-            (*labels, "direction"),
+            (*_LABELS, "direction"),
             registry=registry,
         )
-        self._shown: dict[App, tuple[str, str]] = {}
-        self._measured: set[App] = set()
-        self._series = AppSeries()
 
     def show(self, app: App, advice: Advice, *, ignores_instances: bool = False) -> None:
         """Show an advice, and count it if it was acted upon.
@@ -118,8 +129,7 @@ class AutoscalerMetrics:
         if app not in self._measured:
             return
         self._measured.discard(app)
-        of_figures = (self._needed, self._rate, self._utilization, self._backlog)
-        for gauge in (*of_figures, self._arriving, self._usable, self._most):
+        for gauge in self._of_measured:
             gauge.remove(*app)
 
     def _hide_reason(self, app: App) -> None:

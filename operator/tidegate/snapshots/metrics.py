@@ -41,6 +41,26 @@ class SnapshotMetrics:
             ("namespace", "app"),
             registry=registry,
         )
+        self._verified = Counter(
+            "tidegate_snapshots_verified",
+            "StreamSnapshots that were read back, by result: whole, damaged or unknown.",
+            ("namespace", "app", "result"),
+            registry=registry,
+        )
+        self._exported = Counter(
+            "tidegate_snapshots_exported",
+            "Exports of StreamSnapshots that have ended, by result: complete or failed.",
+            ("namespace", "app", "result"),
+            registry=registry,
+        )
+        self._register_newest(registry)
+        self._register_pods(registry)
+        self._series = AppSeries()
+        self._shown: dict[Key, _Group] = {}
+        self._names = AppNames()
+        self._sizes: Count[_Group] = Count()
+
+    def _register_newest(self, registry: CollectorRegistry) -> None:
         self._newest = Gauge(
             "tidegate_snapshots_newest_timestamp_seconds",
             "When the newest StreamSnapshot that is there was complete, in seconds since 1970.",
@@ -57,23 +77,6 @@ class SnapshotMetrics:
         self._ready: dict[Key, dict[Key, tuple[float, int | None]]] = {}
         """By application, when each was complete, and how large it is, where its status says so."""
         self._with_size: set[Key] = set()
-        self._verified = Counter(
-            "tidegate_snapshots_verified",
-            "StreamSnapshots that were read back, by result: whole, damaged or unknown.",
-            ("namespace", "app", "result"),
-            registry=registry,
-        )
-        self._exported = Counter(
-            "tidegate_snapshots_exported",
-            "Exports of StreamSnapshots that have ended, by result: complete or failed.",
-            ("namespace", "app", "result"),
-            registry=registry,
-        )
-        self._register_pods(registry)
-        self._series = AppSeries()
-        self._shown: dict[Key, _Group] = {}
-        self._names = AppNames()
-        self._sizes: Count[_Group] = Count()
 
     def _register_pods(self, registry: CollectorRegistry) -> None:
         # A driver's agent counts its own snapshots: none is in both.

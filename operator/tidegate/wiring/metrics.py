@@ -16,7 +16,7 @@ from tidegate.control.metrics import ControlMetrics
 from tidegate.engine.workqueue import RESULTS
 from tidegate.snapshots.metrics import SnapshotMetrics
 
-# A time of creation beside every counter and histogram would double the number of series and tell nothing.
+# A time of creation beside every counter and histogram would double the number of series and show nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -29,6 +29,7 @@ class OperatorMetrics(AppMetrics):
         """Register everything."""
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        self._make_reconcile_metrics(registry)
         self._make_process_metrics(registry)
         super().__init__(registry)
         self.snapshots = SnapshotMetrics(registry)
@@ -42,7 +43,7 @@ class OperatorMetrics(AppMetrics):
         self._polls_of = functools.cache(self._polls.labels)
         self._events_of = functools.cache(self._events.labels)
 
-    def _make_process_metrics(self, registry: CollectorRegistry) -> None:
+    def _make_reconcile_metrics(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
         self._reconcile_seconds = Histogram(
             "tidegate_reconcile_duration_seconds", "Duration of a reconcile.", buckets=_SECONDS, registry=registry
@@ -61,6 +62,11 @@ class OperatorMetrics(AppMetrics):
             buckets=_SECONDS,
             registry=registry,
         )
+        for result in RESULTS:
+            # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
+            self._reconciles.labels(result)
+
+    def _make_process_metrics(self, registry: CollectorRegistry) -> None:
         self._polls = Counter("tidegate_agent_polls", "Questions to agents by result.", ("result",), registry=registry)
         self._events = Counter("tidegate_watch_events", "Watch events received.", ("resource",), registry=registry)
         self.queue_depth = Gauge(
@@ -88,9 +94,6 @@ class OperatorMetrics(AppMetrics):
             "Namespaces of watchNamespaces that this replica leaves out: it could not read them when it began.",
             registry=registry,
         )
-        for result in RESULTS:
-            # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
-            self._reconciles.labels(result)
 
     def observe_loop_delay(self, seconds: float) -> None:
         """Take in by how much the event loop was late."""

@@ -20,11 +20,8 @@ LONG_MODULES = {
 FULL_FOLDERS: dict[str, str] = {}
 LONG_FUNCTIONS = {
     "operator/tidegate/app/rules/status.py::build_status": "one line a field",
-    "operator/tidegate/autoscaling/metrics.py::AutoscalerMetrics.__init__": "one statement a metric",
     "operator/tidegate/pods/builders/driver_config.py::build_driver_config": "one line a field",
     "operator/tidegate/pods/records/read_pods.py::build_record": "one line a field",
-    "operator/tidegate/snapshots/metrics.py::SnapshotMetrics.__init__": "one statement a metric",
-    "operator/tidegate/wiring/metrics.py::OperatorMetrics._make_process_metrics": "one statement a metric",
 }
 
 
