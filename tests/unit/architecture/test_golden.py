@@ -77,4 +77,6 @@ def test_every_golden_file_belongs_to_a_test() -> None:
         for name in re.findall(r'assert_golden\(\s*__file__, "(\w+)"', test.read_text())
     }
     assert used
-    assert {file for file in TESTS.rglob(f"{FOLDER}/*") if file.is_file()} == used
+    assert {file for file in TESTS.rglob(f"{FOLDER}/*") if file.is_file()} == used, (
+        "delete the golden files that no test names, and write those that are missing with `make golden`"
+    )

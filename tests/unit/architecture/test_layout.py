@@ -41,17 +41,19 @@ def test_the_protocol_needs_only_the_standard_library() -> None:
         text=True,
     )
     outside = set(eval(loaded.stdout)) - sys.stdlib_module_names - {"tidegate_spark", "__main__"}
-    assert outside == set()
+    assert outside == set(), (
+        "tidegate_spark.contract imports these: executors have only the standard library when they read it"
+    )
 
 
 @pytest.mark.parametrize("name", ["utils", "helpers", "manager", "misc"])
 def test_no_file_has_a_name_that_says_nothing(name: str) -> None:
-    assert [f for f in tracked_files() if Path(f).stem == name] == []
+    assert [f for f in tracked_files() if Path(f).stem == name] == [], "name these files by what they do"
 
 
 def test_no_lock_file_names_an_address() -> None:
     named = [f for f in (ROOT / "locks").iterdir() if "://" in f.read_text() or "index-url" in f.read_text()]
-    assert named == []
+    assert named == [], "take the addresses out of these: whoever installs names the index"
 
 
 def test_every_requirement_is_pinned_by_hash() -> None:

@@ -165,15 +165,17 @@ def _is_message(node: ast.AST) -> bool:
 
 
 def test_sentences_are_in_modules_for_messages() -> None:
-    assert outside(modules()) == set()
+    assert outside(modules()) == set(), "move these sentences into the `*messages.py` beside the module"
 
 
 def test_messages_are_in_the_glossarys_words() -> None:
-    assert in_other_words(modules()) == set()
+    assert in_other_words(modules()) == set(), "say these in the glossary's words, which are in this file"
 
 
 def test_a_command_to_copy_is_in_quotes() -> None:
-    assert unquoted_commands(modules()) == set()
+    assert unquoted_commands(modules()) == set(), (
+        "put the commands of these messages in quotes, so that they can be copied"
+    )
 
 
 def test_a_planted_command_without_quotes_is_found() -> None:
@@ -182,7 +184,9 @@ def test_a_planted_command_without_quotes_is_found() -> None:
 
 def test_no_code_reads_a_message_and_foreign_text_is_read_in_one_module_of_each_package() -> None:
     found = reading(modules())
-    assert {path for path in found if "foreign_text.py" not in path} == set()
+    assert {path for path in found if "foreign_text.py" not in path} == set(), (
+        "these read a message: decide by its reason instead; foreign text is read in `foreign_text.py` of each package"
+    )
 
 
 def packages() -> list[str]:

@@ -14,4 +14,6 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
     )
     modules = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert "starting_offsets" in names
-    assert sorted(set(names) & modules) == []
+    assert sorted(set(names) & modules) == [], (
+        "rename these modules of tidegate_spark: once imported, each takes the place of the function of its name"
+    )

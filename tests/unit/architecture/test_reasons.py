@@ -187,7 +187,9 @@ def test_the_name_of_a_reason_is_the_word_itself() -> None:
 
 def test_texts_are_plain_sentences() -> None:
     texts = [text for _, e in entries(AREAS) for text in (e.meaning, e.remedy, e.after) if text]
-    assert [text for text in texts if not text.endswith(".") or "`" in text or "](" in text] == []
+    assert [text for text in texts if not text.endswith(".") or "`" in text or "](" in text] == [], (
+        "in contract/reasons/areas, end these with a full stop, without Markdown: conditions show them as they are"
+    )
 
 
 def unquoted(texts: Iterable[str]) -> list[str]:

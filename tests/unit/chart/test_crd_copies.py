@@ -14,7 +14,7 @@ KIB = 1024
 def test_the_charts_copies_are_byte_for_byte_the_source() -> None:
     source = read_folder(SOURCE)
     assert source != {}
-    assert describe_drift(source, read_folder(COPY)) == []
+    assert describe_drift(source, read_folder(COPY)) == [], "run `make -s generate`"
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("*.yaml")), ids=lambda path: path.name)

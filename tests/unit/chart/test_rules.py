@@ -77,7 +77,10 @@ def test_what_has_one_name_is_granted_by_that_name_alone() -> None:
     by_name = {name for rule in rules if "resourceNames" in rule for name in rule["resources"]}
     free = {name.partition("/")[0] for rule in rules for name in rule["resources"] if rule["verbs"] != ["create"]}
     assert by_name == {"leases", "secrets"}
-    assert free - by_name <= NAMED_BY_OTHERS
+    assert free - by_name <= NAMED_BY_OTHERS, (
+        f"give the rules for {sorted(free - by_name - NAMED_BY_OTHERS)} in charts/tidegate/templates/_rules.tpl the "
+        "resourceNames that there are"
+    )
     of_its_own = [*rules_of("tidegate.leaseRules"), *rules_of("tidegate.keyRules")]
     assert all("resourceNames" in rule or rule["verbs"] == ["create"] for rule in of_its_own)
 
@@ -97,7 +100,9 @@ CLUSTER_SCOPED = {
 
 def test_the_operator_is_granted_nothing_that_only_a_whole_cluster_has() -> None:
     """So that a Role in each of its namespaces suffices."""
-    assert {resource for _, resource, _ in grants(rules_of("tidegate.operatorRules"))} & CLUSTER_SCOPED == set()
+    assert {resource for _, resource, _ in grants(rules_of("tidegate.operatorRules"))} & CLUSTER_SCOPED == set(), (
+        "a Role cannot grant these: take them out of tidegate.operatorRules in charts/tidegate/templates/_rules.tpl"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,12 +130,16 @@ def test_the_operator_holds_what_it_grants_to_drivers() -> None:
 
 @pytest.mark.parametrize("field", ["apiGroups", "resources", "verbs"])
 def test_no_rule_has_a_wildcard(field: str) -> None:
-    assert [rule for rule in all_rules() if any("*" in entry for entry in rule[field])] == []
+    assert [rule for rule in all_rules() if any("*" in entry for entry in rule[field])] == [], (
+        "name what is granted in charts/tidegate/templates/_rules.tpl, without *"
+    )
 
 
 @pytest.mark.parametrize("verb", ["escalate", "bind", "impersonate"])
 def test_no_rule_lets_anyone_grant_more_than_they_hold(verb: str) -> None:
-    assert [rule for rule in all_rules() if verb in rule["verbs"]] == []
+    assert [rule for rule in all_rules() if verb in rule["verbs"]] == [], (
+        f"take {verb} out of these rules in charts/tidegate/templates"
+    )
 
 
 def test_people_may_not_write_the_status() -> None:
@@ -152,4 +161,6 @@ def test_the_install_page_lists_exactly_the_operators_rules() -> None:
         for verb in verbs.split(", ")
     }
     kinds = ("operator", "driver", "key", "lease")
-    assert documented == set(chain.from_iterable(grants(rules_of(f"tidegate.{kind}Rules")) for kind in kinds))
+    assert documented == set(chain.from_iterable(grants(rules_of(f"tidegate.{kind}Rules")) for kind in kinds)), (
+        "the tables of permissions in docs/install.md list the rules of charts/tidegate/templates/_rules.tpl"
+    )

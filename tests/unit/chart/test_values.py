@@ -69,13 +69,20 @@ def test_an_install_without_objects_of_the_cluster_has_nothing_that_needs_one(
 
 def test_every_object_is_closed_unless_it_is_kubernetes_own() -> None:
     loose = {path for path, schema in objects_of(SCHEMA) if schema.get("additionalProperties", True) is True}
-    assert loose == OPEN
+    assert loose == OPEN, (
+        "in charts/tidegate/values.schema.json, close each object (additionalProperties: false); one whose content is "
+        "Kubernetes' own belongs into OPEN, and one that is closed by now does not"
+    )
 
 
 def test_every_value_has_a_place_in_the_schema_and_every_place_a_default() -> None:
     def compare(values: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> None:
         from_a_parent = FROM_A_PARENT if path == "" else set()
-        assert values.keys() == schema["properties"].keys() - from_a_parent, path
+        places = schema["properties"].keys() - from_a_parent
+        assert values.keys() == places, (
+            f"{path or 'at the top'}: values.yaml lacks {sorted(places - values.keys())}, "
+            f"values.schema.json lacks {sorted(values.keys() - places)} (both in charts/tidegate)"
+        )
         for name, value in values.items():
             if "properties" in schema["properties"][name]:
                 compare(value, schema["properties"][name], f"{path}{name}.")
@@ -95,7 +102,7 @@ def test_every_value_is_explained() -> None:
         is_group = line.rstrip().endswith(":")
         if not above.startswith("#") and not is_group and not in_an_explained_group(lines, number, key[1]):
             unexplained.append(key[2])
-    assert unexplained == []
+    assert unexplained == [], "write a comment above each of these in charts/tidegate/values.yaml"
 
 
 def in_an_explained_group(lines: list[str], number: int, indent: str) -> bool:
@@ -112,7 +119,10 @@ def test_every_alert_can_be_left_out() -> None:
     rules = yaml.safe_load((CHART / "files" / "monitoring" / "alerts.yaml").read_text())
     alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
     left_out = SCHEMA["properties"]["monitoring"]["properties"]["rules"]["properties"]["disabled"]
-    assert left_out["items"]["enum"] == alerts
+    assert left_out["items"]["enum"] == alerts, (
+        "monitoring.rules.disabled in charts/tidegate/values.schema.json lists the alerts of "
+        "files/monitoring/alerts.yaml, in their order"
+    )
 
 
 def test_what_the_deployment_sets_the_operator_reads() -> None:
@@ -147,16 +157,25 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "pod_labels",
         "pod_annotations",
     )
-    assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
-    assert len(variables) == len(of_the_chart) + 2
+    assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart), (
+        "charts/tidegate/templates/deployment.yaml sets a variable for each of these settings: "
+        f"{[name for name in of_the_chart if getattr(settings, name) == getattr(defaults, name)]} have none"
+    )
+    assert len(variables) == len(of_the_chart) + 2, (
+        f"charts/tidegate/templates/deployment.yaml sets {sorted(variables)}: name a new one here"
+    )
 
 
 def test_the_budgets_of_the_chart_are_those_that_the_operator_has_without_it() -> None:
     defaults, budgets = Settings(operator_image=""), yaml.safe_load((CHART / "values.yaml").read_text())["budgets"]
     found = {re.sub(r"([A-Z])", r"_\1", name).lower(): value for name, value in budgets.items()}
-    assert found == {name: getattr(defaults, name) for name in found}
+    assert found == {name: getattr(defaults, name) for name in found}, (
+        "give `budgets` in charts/tidegate/values.yaml the defaults of tidegate/settings.py, or the other way round"
+    )
     limit = yaml.safe_load((CHART / "values.yaml").read_text())["resources"]["limits"]["memory"]
-    assert limit == f"{4 * budgets['largeAppsMib']}Mi"
+    assert limit == f"{4 * budgets['largeAppsMib']}Mi", (
+        "resources.limits.memory in charts/tidegate/values.yaml is four times budgets.largeAppsMib"
+    )
 
 
 def test_the_pods_of_applications_have_the_security_context_that_they_have_without_the_chart() -> None:

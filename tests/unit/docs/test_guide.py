@@ -52,13 +52,17 @@ def test_every_example_is_a_spec_the_operator_reads(example: dict[str, dict[str,
 @pytest.mark.parametrize("example", SNAPSHOTS)
 def test_every_example_of_a_snapshot_is_one_the_operator_reads(example: dict[str, Any]) -> None:
     read = msgspec.to_builtins(msgspec.convert(example["spec"], StreamSnapshotSpec))
-    assert example["spec"].keys() <= read.keys()
+    assert example["spec"].keys() <= read.keys(), (
+        "an example in docs/guide has a field that api/stream_snapshot.py does not read: correct it"
+    )
 
 
 @pytest.mark.parametrize("example", MESSAGES)
 def test_every_example_of_a_message_is_one_the_operator_reads(example: dict[str, Any]) -> None:
     read = json.loads(msgspec.json.encode(msgspec.json.decode(json.dumps(example["spec"]), type=ControlMessageSpec)))
-    assert example["spec"] == {name: value for name, value in read.items() if name in example["spec"]}
+    assert example["spec"] == {name: value for name, value in read.items() if name in example["spec"]}, (
+        "an example in docs/guide has a field that api/control_message.py does not read, or reads otherwise: correct it"
+    )
 
 
 def test_every_type_that_all_applications_understand_is_named() -> None:
@@ -121,11 +125,19 @@ def test_the_table_of_owned_settings_is_tidegates() -> None:
     rows = re.findall(r"^\| (`spark\..+`) \| (.+)\. \|$", section("spark-settings.md", "Spark settings"), re.MULTILINE)
     documented = {key: remedy for keys, remedy in rows for key in re.findall(r"`([^`…]+)…?`", keys)}
     known = {**OWNED_KEYS, **OWNED_STARTS}
-    assert documented == {key: remedy[0].upper() + remedy[1:] for key, remedy in known.items()}
-    assert [key for key in IN_EFFECT if f"`{key}`" not in section("spark-settings.md", "Spark settings")] == []
+    assert documented == {key: remedy[0].upper() + remedy[1:] for key, remedy in known.items()}, (
+        "the table of settings in docs/guide/spark-settings.md has each of contract/owned_settings.py with its remedy"
+    )
+    assert [key for key in IN_EFFECT if f"`{key}`" not in section("spark-settings.md", "Spark settings")] == [], (
+        "name these of contract/owned_settings.IN_EFFECT in docs/guide/spark-settings.md"
+    )
 
 
 def test_every_page_is_short_and_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([a-z-]+\.md)\)", PAGES["README.md"]))
-    assert listed == PAGES.keys() - {"README.md"}
-    assert [page for page, text in PAGES.items() if len(text.splitlines()) > MOST_LINES] == []
+    assert listed == PAGES.keys() - {"README.md"}, (
+        "docs/guide/README.md links to each page of the folder, and to no other"
+    )
+    assert [page for page, text in PAGES.items() if len(text.splitlines()) > MOST_LINES] == [], (
+        f"divide these pages of docs/guide: each has at most {MOST_LINES} lines"
+    )

@@ -133,7 +133,10 @@ def test_every_fault_that_a_restart_does_not_fix_is_on_the_page_about_phases() -
     listed = re.search(r"a fault that another start alone does not fix \((.*?)\)", page, re.DOTALL)
     assert listed is not None
     not_fixed = {entry.reason.value for area in AREAS for entry in area.entries if not entry.start_fixes}
-    assert set(re.findall(r"`(\w+)`", listed[1])) == not_fixed
+    assert set(re.findall(r"`(\w+)`", listed[1])) == not_fixed, (
+        "docs/guide/watch.md lists, after 'a fault that another start alone does not fix', each reason whose entry in "
+        "contract/reasons/areas has start_fixes=False"
+    )
 
 
 @pytest.mark.parametrize(("page", "place"), [("rehearse.md", Place.REHEARSAL), ("repartition.md", Place.REPARTITION)])
@@ -141,10 +144,14 @@ def test_every_cause_of_a_rehearsals_or_repartitions_end_has_a_row(page: str, pl
     rows = re.findall(r"^\| (`[^|]+) \|", (DOCS / "guide" / page).read_text(), re.MULTILINE)
     named = {cause for row in rows for cause in re.findall(r"`(\w+)`", row)}
     causes = {entry.reason for area in AREAS for entry in area.entries if place in entry.places}
-    assert causes - {Reason.UNKNOWN} - named == set()
+    assert causes - {Reason.UNKNOWN} - named == set(), (
+        f"the table of causes in docs/guide/{page} has no row for these reasons"
+    )
 
 
 def test_every_log_level_that_a_message_may_set_is_named() -> None:
     row = re.search(r"^\| `set-log-level` \|.*$", (DOCS / "control.md").read_text(), re.MULTILINE)
     assert row is not None
-    assert [level for level in validation.LOG_LEVELS if level not in row[0]] == []
+    assert [level for level in validation.LOG_LEVELS if level not in row[0]] == [], (
+        "name these levels in the row `set-log-level` of docs/control.md"
+    )

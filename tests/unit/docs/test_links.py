@@ -51,13 +51,15 @@ def unknown(text: str) -> set[str]:
 
 
 def test_every_link_leads_somewhere() -> None:
-    assert dead(PAGES) == []
+    assert dead(PAGES) == [], "correct these links: the page or its heading does not exist"
 
 
 def test_every_page_that_code_names_is_there() -> None:
     named = named_in_code()
     assert "docs/design/upgrades.md" in named
-    assert {page for page in named if not (ROOT / page).exists()} == set()
+    assert {page for page in named if not (ROOT / page).exists()} == set(), (
+        "code or a chart names these pages, which do not exist: correct their paths"
+    )
 
 
 def test_the_page_on_the_architecture_names_modules_that_there_are() -> None:

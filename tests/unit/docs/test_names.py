@@ -102,7 +102,9 @@ def known() -> set[str]:
 
 @pytest.mark.parametrize("path", [*sorted(set(PAGES) - IN_MODULES), *OF_CHART, *sorted(MESSAGES)], ids=lambda p: p.name)
 def test_a_field_that_is_named_is_one(path: Path) -> None:
-    assert no_fields(path.read_text()) == set()
+    assert no_fields(path.read_text()) == set(), (
+        f"{path.relative_to(ROOT)} names these fields, which no CRD in crds/ has: correct their paths"
+    )
 
 
 def test_a_planted_field_that_is_none_is_found() -> None:
@@ -117,7 +119,10 @@ def test_what_is_set_in_the_chart_is_a_value_of_it() -> None:
     given = {name for page in PAGES for name in re.findall(r"--set '?([\w.]+)=", page.read_text())}
     assert len(given) > 5, "the pattern does find them"
     wrong = {name for name in given if not is_field(schema, name.split("."))}
-    assert wrong == {"watchNamespace"}, "the example of one that is misspelt"
+    assert wrong == {"watchNamespace"}, (
+        "a page sets these by --set, and charts/tidegate/values.schema.json "
+        "has no such value: correct them (watchNamespace is the example of one that is misspelt)"
+    )
 
 
 def test_what_the_tables_of_values_name_is_one_with_that_default() -> None:
@@ -128,7 +133,9 @@ def test_what_the_tables_of_values_name_is_one_with_that_default() -> None:
         found = [value_of(values, path) for path in whole_names(names)]
         given = re.findall(r"`([^`]*)`", defaults) or re.findall(r"^\d+$", defaults)
         if len(given) == len(found):
-            assert [plain_yaml.load(one) for one in given] == found, names
+            assert [plain_yaml.load(one) for one in given] == found, (
+                f"in docs/install.md, give {names} the defaults of charts/tidegate/values.yaml"
+            )
             compared += 1
     assert compared > 10, "the pattern does find them"
 
@@ -158,7 +165,10 @@ def value_of(values: Any, path: str) -> Any:
     ids=lambda page: page.name,
 )
 def test_a_word_with_the_form_of_a_reason_is_one_or_known_otherwise(page: Path, known: set[str]) -> None:
-    assert no_reasons(page.read_text(), known) == set()
+    assert no_reasons(page.read_text(), known) == set(), (
+        f"{page.relative_to(ROOT)} has these words in backquotes, which are no reasons: correct them, "
+        "or, if they are words of others, add them to OF_OTHERS here"
+    )
 
 
 def test_a_planted_reason_that_is_none_is_found(known: set[str]) -> None:
@@ -179,4 +189,6 @@ def test_the_table_of_ends_has_every_reason_with_its_exit_code() -> None:
     table = page.partition("## How it ends")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| .+ \| ([A-Z][\w, ]+) \| (\d+) \|$", table, re.MULTILINE)
     documented = {(reason, int(code)) for reasons, code in rows for reason in reasons.split(", ")}
-    assert {(reason.value, code) for reason, code in EXIT_CODES.items()} == documented
+    assert {(reason.value, code) for reason, code in EXIT_CODES.items()} == documented, (
+        "the table 'How it ends' in docs/runtime.md has each reason of contract/protocol.EXIT_CODES with its exit code"
+    )

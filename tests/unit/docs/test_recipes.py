@@ -80,13 +80,17 @@ def status_paths(text: str) -> list[tuple[str, str]]:
 def test_what_is_applied_is_what_the_api_server_takes() -> None:
     taken = [each for page in PAGES for each in manifests((ROOT / page).read_text())]
     assert len(taken) > 10, "the pattern does find them"
-    assert [w for each in taken for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == []
+    assert [w for each in taken for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == [], (
+        f"a manifest on one of {PAGES} has these fields, which its CRD in crds/ does not take: correct them"
+    )
 
 
 def test_what_is_patched_are_fields() -> None:
     given = [each for page in PAGES for each in patches((ROOT / page).read_text())]
     assert len(given) > 10, "the pattern does find them"
-    assert [w for plural, patch in given for w in wrong(SCHEMAS[plural], patch, plural)] == []
+    assert [w for plural, patch in given for w in wrong(SCHEMAS[plural], patch, plural)] == [], (
+        f"a patch on one of {PAGES} has these fields, which its CRD in crds/ does not take: correct them"
+    )
 
 
 def test_what_is_asked_for_is_in_the_status() -> None:
@@ -96,7 +100,7 @@ def test_what_is_asked_for_is_in_the_status() -> None:
         node = SCHEMAS[plural]
         for part in path.strip(".").split("."):
             known = node.get("properties", {}).get(part) or node.get("additionalProperties")
-            assert known, (plural, path)
+            assert known, f"a page asks for {path} of {plural}, which crds/ does not have: correct it (pages: {PAGES})"
             node = known
 
 
@@ -113,14 +117,20 @@ def test_a_field_that_is_none_and_a_word_that_is_none_are_found() -> None:
 def test_every_sample_is_what_its_crd_takes(path: Path) -> None:
     (resource,) = [each for each in plain_yaml.load_all(path.read_text()) if each["kind"] in NAMES]
     schema = SCHEMAS[NAMES[resource["kind"]]]
-    assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == []
+    assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == [], (
+        f"{path.relative_to(ROOT)} has these fields, which its CRD in crds/ does not take: correct them"
+    )
 
 
 def test_the_examples_of_the_chart_for_artifact_hub_are_one_of_each_kind_as_its_crd_takes_it() -> None:
     chart = plain_yaml.load((ROOT / "charts" / "tidegate" / "Chart.yaml").read_text())
     examples = plain_yaml.load(chart["annotations"]["artifacthub.io/crdsExamples"])
-    assert sorted(each["kind"] for each in examples) == sorted(NAMES)
-    assert [w for each in examples for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == []
+    assert sorted(each["kind"] for each in examples) == sorted(NAMES), (
+        "artifacthub.io/crdsExamples in charts/tidegate/Chart.yaml has one example of each kind"
+    )
+    assert [w for each in examples for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == [], (
+        "correct these fields in artifacthub.io/crdsExamples of charts/tidegate/Chart.yaml"
+    )
 
 
 def test_a_sample_whose_script_is_in_a_config_map_brings_a_script_that_can_be_read() -> None:

@@ -35,8 +35,12 @@ def mounted_secrets(pod: dict[str, Any]) -> set[str]:
 def test_both_pages_name_every_kind_and_the_short_one_leads_to_the_long_one() -> None:
     kinds = {plain_yaml.load(file.read_text())["spec"]["names"]["kind"] for file in (ROOT / "crds").glob("*.yaml")}
     whole = section((ROOT / "docs" / "install.md").read_text())
-    assert kinds == set(re.findall(r"^Who may create an? \*\*(\w+)\*\*", whole, re.MULTILINE))
-    assert kinds == set(re.findall(r"\*\*create an? (\w+)\*\*", section(SECURITY)))
+    assert kinds == set(re.findall(r"^Who may create an? \*\*(\w+)\*\*", whole, re.MULTILINE)), (
+        f"the section {TITLE!r} of docs/install.md has 'Who may create a **Kind**' for each kind of crds/"
+    )
+    assert kinds == set(re.findall(r"\*\*create an? (\w+)\*\*", section(SECURITY))), (
+        f"the section {TITLE!r} of SECURITY.md has '**create a Kind**' for each kind of crds/"
+    )
     anchor = TITLE.lower().replace(" ", "-")
     assert f"(docs/install.md#{anchor})" in SECURITY
     assert "(SECURITY.md)" in (ROOT / "README.md").read_text()

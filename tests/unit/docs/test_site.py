@@ -10,7 +10,10 @@ GUIDE = site.DOCS / "guide" / "watch.md"
 
 
 def test_every_page_is_in_the_navigation_and_every_entry_is_a_page() -> None:
-    assert site.unlisted() == (set(), set())
+    unlisted, without_page = site.unlisted()
+    assert (unlisted, without_page) == (set(), set()), (
+        f"in `nav` of docs/zensical.toml, add {sorted(unlisted)} and remove {sorted(without_page)}"
+    )
 
 
 @pytest.mark.parametrize(

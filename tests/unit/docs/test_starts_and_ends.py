@@ -23,7 +23,10 @@ def functions(file: Path) -> set[str]:
 
 def test_each_reason_for_which_a_pod_does_not_start_or_ends_has_one_row() -> None:
     named = [row.reason for row in ROWS]
-    assert sorted(named) == sorted(generator.needed())
+    assert sorted(named) == sorted(generator.needed()), (
+        "docs/starts-and-ends.toml has one row for each reason about pods or ends: add "
+        f"{sorted(generator.needed() - set(named))}, remove {sorted(set(named) - generator.needed())}"
+    )
     assert {"ImagePullFailed", "OutOfMemory", "InvalidSpec"} <= generator.needed()
     assert Reason.RUNNING.value not in generator.needed()
 
@@ -33,7 +36,9 @@ def test_what_produces_it_on_a_cluster_is_a_test_there_and_asserts_what_a_user_r
     assert row.cluster.startswith("tests/e2e/")
     assert look_up(row.cluster)[0] == ""
     text = (ROOT / row.cluster.partition("::")[0]).read_text()
-    assert [message for message in row.reads if message not in text] == []
+    assert [message for message in row.reads if message not in text] == [], (
+        f"{row.cluster} does not assert these, which docs/starts-and-ends.toml says that a user reads"
+    )
     assert f'"{row.reason}"' in text or f"{row.reason}: " in text
 
 

@@ -9,7 +9,11 @@ from tidegate_spark.contract.reasons.registry import AREAS
 def test_every_reason_that_calls_for_somebody_has_one_row() -> None:
     calling = [entry.reason for area in AREAS for entry in area.entries if generator.calls(entry)]
     _, sections = generator.load()
-    assert sorted(generator.listed(sections)) == sorted(calling)
+    assert sorted(generator.listed(sections)) == sorted(calling), (
+        "docs/troubleshooting.toml names each reason that calls for somebody, once: "
+        f"add {sorted(set(calling) - set(generator.listed(sections)))}, "
+        f"remove {sorted(set(generator.listed(sections)) - set(calling))}"
+    )
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -34,7 +34,10 @@ WORDS: list[type[Enum]] = [
 def test_every_golden_copy_belongs_to_a_test() -> None:
     named = re.compile(r'(?:Form|assert_read|assert_written|stored)\(\s*"([\w-]+)"')
     used = {name for test in Path(__file__).parent.glob("test_*.py") for name in named.findall(test.read_text())}
-    assert {file.name for file in FOLDER.iterdir()} == {f"{name}.json" for name in used}
+    assert {file.name for file in FOLDER.iterdir()} == {f"{name}.json" for name in used}, (
+        f"each file in {FOLDER.name}/ is read by a test of this folder, and each form that a test names has a file: "
+        "delete or add it"
+    )
 
 
 @pytest.mark.parametrize("words", WORDS, ids=[words.__name__ for words in WORDS])

@@ -190,12 +190,16 @@ def test_each_remedy_names_a_field_that_exists() -> None:
     remedies = [*OWNED_KEYS.values(), *OWNED_STARTS.values(), SPARKS_REMEDY]
     named = {match for remedy in remedies for match in re.findall(r"use ([A-Za-z.]+[A-Za-z])", remedy)}
     resources = {re.sub(r"\.resources\.(requests|limits)\.\w+$", r".resources.\1", field) for field in named}
-    assert resources - set(schema_fields(SPEC)) == set()
+    assert resources - set(schema_fields(SPEC)) == set(), (
+        "a remedy in contract/owned_settings.py names these, which are no fields of the spec"
+    )
 
 
 def test_each_field_is_described() -> None:
     fields = [*generate_reference.walk(SPEC), *generate_reference.walk(STATUS)]
-    assert [field.path for field in fields if not field.schema.get("description", "").endswith(".")] == []
+    assert [field.path for field in fields if not field.schema.get("description", "").endswith(".")] == [], (
+        "describe these in crds/streamingapps.tidegate.dev.yaml, in whole sentences"
+    )
 
 
 def test_each_list_map_and_text_of_the_spec_has_a_limit() -> None:
@@ -209,7 +213,7 @@ def test_each_list_map_and_text_of_the_spec_has_a_limit() -> None:
         and "enum" not in field.schema
         and limit[field.schema["type"]] not in field.schema
     ]
-    assert unlimited == []
+    assert unlimited == [], "give these a maxItems or maxLength in crds/streamingapps.tidegate.dev.yaml"
 
 
 def test_the_crd_publishes_the_table_of_change_classes() -> None:
@@ -232,4 +236,7 @@ def test_the_upgrade_names_exactly_the_fields_whose_edit_makes_a_version() -> No
     (listed,) = re.findall(r"streamingapp\.md\): (.*?)\. A version is stable", text)
     named = set(re.findall(r"[a-z]\w*(?:\.[a-z]\w*)*", listed)) & set(schema_fields(SPEC))
     making = {*fields_of(ChangeClass.RESTART), "state.partitions"}
-    assert {each for each in CHANGE_CLASSES if any(f"{each}.".startswith(f"{name}.") for name in named)} == making
+    assert {each for each in CHANGE_CLASSES if any(f"{each}.".startswith(f"{name}.") for name in named)} == making, (
+        "the description of spec.upgrade in crds/streamingapps.tidegate.dev.yaml names the fields whose class is "
+        "Restart in api/change_classes.py, and state.partitions"
+    )

@@ -175,4 +175,6 @@ def test_an_edit_of_class_live_is_applied_at_once(path: str) -> None:
     "path", sorted({*fields_of(ChangeClass.NONE), *fields_of(ChangeClass.STATE_MIGRATION)} - {"state.partitions"})
 )
 def test_any_other_edit_leaves_alone_what_runs(path: str) -> None:
-    assert what_is_done_about(path) == set()
+    assert what_is_done_about(path) == set(), (
+        f"an edit of {path} is of a class that touches nothing: correct its class in api/change_classes.py, or the rule"
+    )
