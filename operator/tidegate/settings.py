@@ -20,7 +20,7 @@ from tidegate_spark.contract.protocol import is_reserved_label
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator is told from outside."""
+    """The operator's configuration."""
 
     operator_image: str
     """Its own; it holds the runtime, which the init container of stock Spark images copies and purge pods run there."""

@@ -198,7 +198,7 @@ def model_in_force() -> Model:
     """Return the model of this batch.
 
     A worker that never had a good one goes on with the built-in one, and does not stop the stream; that the new one is
-    of no use is told of in the acknowledgement of its message all the same.
+    of no use is reported in the acknowledgement of its message all the same.
     """
     now = control.current()
     try:

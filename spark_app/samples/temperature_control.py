@@ -24,7 +24,7 @@ reading before the broker has confirmed every setting of that sensor that is not
 order is judged or ignored according to the batch that it meets, and a setting that arrives after readings it should
 have ruled takes effect from the next reading on; decisions already sent are not taken back.
 
-Only a reading tells which of its sensor's settings are past; a clock does not, because records may be replayed. So a
+Only a reading shows which of its sensor's settings are past; a clock does not, because records may be replayed. So a
 sensor that gets settings and no readings keeps its newest 1,000: its state does not grow for ever.
 
 Output is at least once: after a crash some decisions are sent again, equal to the byte. Consumers drop repeats by

@@ -29,7 +29,7 @@ class OperatorKeys:
 
     @property
     def id(self) -> str:
-        """Return what tells this key from others, and nothing of the key; names of Secrets are made of it."""
+        """Return an id that differs from key to key and shows nothing of it; names of Secrets are made of it."""
         return self._derive("id", b"").hex()[:32]
 
     def inspection_token(self, launch: Launch) -> str:
@@ -45,7 +45,7 @@ class OperatorKeys:
         return public_number(self._private(launch))
 
     def order_key(self, launch: Launch, number: str) -> bytes:
-        """Return the key of a driver's process that has told this number.
+        """Return the key of a driver's process that has reported this number.
 
         Raises:
             ValueError: it is no number.

@@ -130,7 +130,7 @@ class AgentClient:
         return answer if isinstance(answer, Unanswered) else None
 
     async def read_snapshot_pod(self, pod: PodRecord) -> SnapshotReports | Unanswered:
-        """Ask a snapshot pod, which takes no orders and tells everybody, how far it is."""
+        """Ask a snapshot pod for its progress, which needs no token: the pod takes no orders."""
         answer = await self._send("", pod, "GET", PROGRESS_PATH, None, STATUS_PORT)
         if isinstance(answer, Unanswered):
             return answer

@@ -25,7 +25,7 @@ INTERVAL = 5.0
 
 @dataclass(slots=True)
 class PodsAtWork(ABC):
-    """The pods at work, by the key that each works for; each kind keeps what its pods tell in its own place."""
+    """The pods at work, by the key that each works for; each kind keeps its pods' reports in a place of its own."""
 
     _index: Index
     _agents: AgentClient

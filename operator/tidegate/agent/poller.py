@@ -254,7 +254,7 @@ class AgentPoller:
 
 
 def _is_polled(known: KnownApp | UnreadableApp | None) -> bool:
-    """Return whether an application's figures are looked at for the number of its executors."""
+    """Return whether the autoscaler needs an application's numbers."""
     spec = known.app.spec.autoscaling if isinstance(known, KnownApp) else None
     return spec is not None and spec.is_on
 

@@ -99,7 +99,7 @@ def begin(keys: OperatorKeys, launch: Launch, process: str, nonce: str, body: by
     Args:
         keys: the operator's.
         launch: of which the process should be.
-        process: what tells it from others.
+        process: identifies it.
         nonce: that the greeting was asked for with.
         body: the greeting.
 

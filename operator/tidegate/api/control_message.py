@@ -27,7 +27,7 @@ APPLIED = "Applied"
 LABEL_CHANNEL = "tidegate.dev/channel"
 ANNOTATION_LOGGED_AS = "tidegate.dev/logged-as"
 ANNOTATION_SOURCE, ANNOTATION_EVENT = "tidegate.dev/event-source", "tidegate.dev/event-id"
-"""On a message that came from a channel: which, by which id its driver tells of it, and what its sender called it."""
+"""On a message from a channel: which channel, the id under which its driver reports it, and its sender's id."""
 _LOGGED_AS = re.compile("[0-9a-f]{32}")
 
 
@@ -76,7 +76,7 @@ class MessageOrigin(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the operator did about it and what the driver told.
+    """What the operator did about it and what the driver reported.
 
     ``order``, ``app_uid`` and ``offered_time`` are written before anything is sent: the first says where it stands
     among those of the same second, the last that only the application's log knows the rest. ``batch`` and ``acks``
@@ -134,7 +134,7 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def log_id(self) -> str:
-        """By which id the application's driver tells of it."""
+        """The id under which the application's driver reports it."""
         return self.metadata.annotations[ANNOTATION_LOGGED_AS] if self.is_from_channel else self.metadata.uid
 
     @property

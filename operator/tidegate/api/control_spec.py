@@ -27,7 +27,7 @@ class StartingOffsets(StrEnum):
 
 
 class KafkaChannel(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A topic; without ``reply_topic`` nobody is told what came of its messages."""
+    """A topic; without ``reply_topic``, senders get no replies."""
 
     bootstrap_servers: str = ""
     topic: str = ""
@@ -37,7 +37,7 @@ class KafkaChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A queue; without ``reply_queue`` nobody is told what came of its messages."""
+    """A queue; without ``reply_queue``, senders get no replies."""
 
     uri: str = ""
     queue: str = ""

@@ -117,7 +117,7 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
     if REDACTED in version:
         values = with_secrets(values, json.loads(version_of(spec)))
     for path, parts in _PATHS:
-        if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not tell it
+        if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not have it
             _set(tree, parts, values.get(path))
     return msgspec.convert(tree, StreamingAppSpec)
 

@@ -158,7 +158,7 @@ class SetExecutors:
 
 @dataclass(frozen=True, slots=True)
 class OrderSnapshots:
-    """Tell the agent of a running driver about snapshots of an upgrade; what is in the orders is in the status."""
+    """Give a running driver's agent the orders about an upgrade's snapshots; what is in them is in the status."""
 
     pod: PodRecord
     orders: SnapshotOrders
@@ -180,7 +180,7 @@ class CreateSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RememberReported:
-    """Remember which of the agent's notices were told."""
+    """Remember which of the agent's notices were published."""
 
     epoch: int
     sequence: int

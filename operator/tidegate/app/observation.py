@@ -118,7 +118,7 @@ def applied_hash(o: Observation) -> str:
 
 
 def is_reported(ended: Exit, status: StreamingAppStatus) -> bool:
-    """Return whether the status tells of this end."""
+    """Return whether the status has this end."""
     return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)
 
 

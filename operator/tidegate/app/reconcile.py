@@ -125,7 +125,7 @@ class Reconciler:
         return with_pods(o, delays.of) if delays.by_uid else o
 
     def _observe_again_in(self, after: Observation | None, asked: Observation) -> float | None:
-        """Return in how many seconds something is to be asked that nobody tells, None if nothing is."""
+        """Return in how many seconds to ask for what no watch reports, None if there is nothing to ask."""
         by_admission = asked.rejection is not None and asked.rejection.missing
         waits = by_admission or asked.references.missing or asked.references.unanswered
         missing = MISSING_LASTS if waits else None

@@ -39,7 +39,7 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
         now=now,
         steady=steady,
         wanted=app.spec.executor.instances,
-        # Of the version that runs, as the figures are: the one before goes on while the state is copied for an edit.
+        # Of the version that runs, as the measurements are: that goes on while the state is copied for an edit.
         cores=(driver.executor_slots if driver is not None else 0)
         or task_slots(app.spec.executor.cores, app.spec.spark_conf),
         version=f"{driver.spec_hash if driver is not None else app.status.applied_spec_hash}/{app.status.lineage}",
@@ -54,7 +54,7 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
 def _obstacle(app: StreamingApp, report: AgentReport | None) -> Obstacle | None:
     """Return what keeps the number of executors as it is, None if nothing does.
 
-    An upgrade does from the stop on: until a version is stable its figures are those of its start, and a change of
+    An upgrade does from the stop on: until a version is stable its measurements are those of its start, and a change of
     executors would make batches last by which it is judged. While the state is copied, or the version rehearsed, the
     old one runs as ever.
     """

@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 class QuotaMetadata(Struct, frozen=True):
-    """What of a quota's metadata is told to people."""
+    """The part of a quota's metadata that messages name."""
 
     name: str = ""
 

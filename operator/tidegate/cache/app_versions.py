@@ -49,7 +49,7 @@ class _Conditions(msgspec.Struct):
 
 
 Admits = Callable[[HeldMetadata, int], bool]
-"""Told of each version of an object and of the bytes that it needs in memory; says whether it is to be kept whole."""
+"""Called with each version of an object and the bytes that it needs in memory; returns whether to keep it whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Index:
     def of(self, feature: type[F]) -> F:
         """Return what a feature knows, by the class of its index.
 
-        It is made when it is asked for first, and told then of the applications that are known.
+        It is made when it is asked for first, and gets the applications then that are known.
         """
         known = self._features.get(feature)
         if known is None:

@@ -71,7 +71,7 @@ class LargeApps:
         return self.admits(LargeApp(metadata.uid, metadata.key, metadata.creation_timestamp, size))
 
     def has_room_for(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
-        """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
+        """Return whether an application that an answer brought is to be kept; what watches bring was asked before."""
         metadata = app.metadata
         if isinstance(known, KnownApp) and is_same_spec(metadata, known.metadata):
             return True

@@ -1,4 +1,4 @@
-"""What a later version of a known pod changes: its owner, and whether anything is new. No I/O."""
+"""Compares a later version of a known pod with what is known of it: its owner, and whether anything is new. No I/O."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 @dataclass(frozen=True, slots=True)
 class PodProgress:
-    """What a process in a snapshot pod told while it was at work."""
+    """What a process in a snapshot pod reported while it was at work."""
 
     process: str
     """Uid of the pod and number of its restarts."""
@@ -93,4 +93,4 @@ class ProcessState:
     snapshot_not_created: SnapshotNotCreated | None = None
     """None once one was created."""
     repartitioning: PodProgress | None = None
-    """What the pod told that repartitions the state."""
+    """What the pod that repartitions the state reported."""

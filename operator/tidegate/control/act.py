@@ -134,7 +134,7 @@ class ControlActionExecutor:
         name, uid = manifest["metadata"]["name"], message.metadata.uid
         if isinstance(answer, Invalid):
             return self._refuse(app, uid, answer.message, f"StreamSnapshot {name}")
-        # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
+        # The watch reports it, and wakes whom it concerns; until then it is created again, which creates nothing.
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
             self._remember_not_made(app, uid, f"StreamSnapshot {name}", answer, now)
             return None
@@ -203,7 +203,7 @@ class ControlActionExecutor:
             log.warning("a message was not deleted", message=metadata.name, why=str(answer))
             self._remember(app, not_deleted={**refused, metadata.uid: now})
             return None
-        # At once: until the watch tells of it, each look would delete it again.
+        # At once: until the watch reports it, each reconcile would delete it again.
         self._index.of(ControlIndex).remove(message.key, metadata.uid)
         return None
 

@@ -19,7 +19,7 @@ class WriteMessageStatus:
     message: ControlMessage
     status: ControlMessageStatus
     is_progress: bool = False
-    """Nothing but words and figures has changed."""
+    """Only messages and numbers have changed."""
 
 
 @dataclass(frozen=True, slots=True)

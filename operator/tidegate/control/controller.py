@@ -53,7 +53,7 @@ class ControlController:
         ]
 
     def wake_for(self, app: Key) -> None:
-        """Have the messages to an application looked at, if there are any, or its driver still tells of some."""
+        """Have the messages to an application reconciled, if there are any, or its driver still reports some."""
         report = self.index.reports.get(app)
         reported = report is not None and bool(report.report.control.messages or report.report.control.asked)
         if reported or self.index.of(ControlIndex).has_messages(app):

@@ -116,7 +116,7 @@ def _is_accepted(message: ControlMessage) -> bool:
 def place_of(message: ControlMessage) -> tuple[float, int, str]:
     """Return by what messages are ordered.
 
-    Times of creation are whole seconds. Of those of one second, the versions in which they were first seen tell which
+    Times of creation are whole seconds. Of those of one second, the versions in which they were first seen show which
     came first; what was written to a message since has changed its version, so the first one is in its status.
     """
     version = message.status.order or message.metadata.resource_version

@@ -37,7 +37,7 @@ class ControlMemory:
 
     ordered_at: float = 0.0
     ordered_to: str = ""
-    """Uid of the driver pod and number of its restarts: another process has to be told again."""
+    """Uid of the driver pod and number of its restarts: another process gets the messages again."""
     ordered: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
     reported: frozenset[str] = frozenset()

@@ -23,7 +23,7 @@ from tidegate.kube.paths import collection_of
 BURST, REFILL_SECONDS = 50.0, 60.0
 """A resource may have this many events at once, and one more for each such number of seconds.
 
-An upgrade tells of about eight steps: whoever tries one version after another must hear of each of them."""
+An upgrade has about eight events: whoever tries one version after another must see each of them."""
 _REMEMBERED = 4096
 _KEYS = {KIND: "app", SNAPSHOT_KIND: "snapshot", CONTROL_KIND: "control_message"}
 """In the log, what names an object of a kind."""

@@ -1,4 +1,4 @@
-"""Says on a resource that the API server does not let it be changed: no condition can. Does I/O."""
+"""Publishes an event on a resource that the API server does not let be changed, not even its conditions. Does I/O."""
 
 from __future__ import annotations
 

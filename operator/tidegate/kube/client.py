@@ -153,7 +153,7 @@ class KubeClient:
         return self._connection.server
 
     def clock_skew(self) -> float:
-        """Return by how many seconds our clock was ahead of the server's when that last told the time; 0 before."""
+        """Return by how many seconds our clock was ahead of the server's at its last answer with a time; 0 before."""
         return self._clock_skew
 
     def count_watch(self, status: int) -> None:

@@ -21,7 +21,7 @@ class WriteSnapshotStatus:
 
 @dataclass(frozen=True, slots=True)
 class GiveOrders:
-    """Tell the agent of a running driver; what is in the orders is in the status already."""
+    """Give orders to the agent of a running driver; what is in them is in the status already."""
 
     pod: PodRecord
     orders: SnapshotOrders

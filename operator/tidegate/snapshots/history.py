@@ -1,4 +1,4 @@
-"""How many final snapshots of an application were made after one, without looking at each of them. In memory; no I/O.
+"""Counts an application's final snapshots that were made after a given one, without visiting each. No I/O.
 
 An application may have thousands, and each one that is complete is a reason to judge others again.
 """

@@ -36,7 +36,7 @@ class SnapshotMemory:
     status_written_at: float = 0.0
     ordered_at: float = 0.0
     ordered_to: str = ""
-    """Uid of the driver pod and number of its restarts: another process has to be told again."""
+    """Uid of the driver pod and number of its restarts: another process gets the orders again."""
     not_taken: str = ""
     """Why the agent did not take the last order; empty if it did."""
     refusal: PodRefusal | None = None

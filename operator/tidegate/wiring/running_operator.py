@@ -47,11 +47,11 @@ class Operator:
     leads: asyncio.Event
     """Set once this process leads; until then it only looks."""
     leadership: Leadership | None = None
-    """None: it leads because it was told that it is the only one."""
+    """None: it leads because its settings say that it is the only one."""
     parts: tuple[Controller, ...] = ()
     """What looks after the resources beside the applications; none in tests of everything else."""
     events: EventPublisher | None = None
-    """None: nothing is told later than it could be."""
+    """None: no events wait to be published."""
     kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
@@ -96,7 +96,7 @@ class Operator:
         raise NotLeadingError(await leadership.run())
 
     def note_leading(self, leads: bool) -> None:
-        """Begin, or show that it is over: the guard of all requests needs no telling."""
+        """Start the queue if the process leads, and show in the metrics whether it does."""
         self.metrics.show_leader(leads)
         if leads:
             self.queue.begin()

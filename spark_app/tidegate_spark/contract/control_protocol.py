@@ -134,7 +134,7 @@ class MessageReport:
 
 @dataclass(frozen=True)
 class AskedMessage:
-    """A message from a channel in which the cluster has a part: told of until a :class:`MessageEnd` says it is done."""
+    """A message from a channel that needs the operator: reported until a :class:`MessageEnd` says it is done."""
 
     report: MessageReport
     """Its id is 32 hexadecimal digits, which no other message of the application has."""
@@ -179,7 +179,7 @@ class KafkaSettings:
     bootstrap_servers: str
     topic: str
     reply_topic: str = ""
-    """Where it is told what came of them; empty: nowhere."""
+    """Where replies go; empty: nowhere."""
     from_latest: bool = False
     """Start with what comes after the first look at the topic, instead of with what is in it."""
     options: dict[str, str] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class RabbitSettings:
     """``amqp://host:port/vhost`` or ``amqps://…``, without user and password."""
     queue: str
     reply_queue: str = ""
-    """Where it is told what came of them; empty: nowhere."""
+    """Where replies go; empty: nowhere."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class InboxSettings:
     poll_seconds: float = 1.0
     """Between two looks at it."""
     keep_replies_seconds: float = 86400.0
-    """For how long it can be read what came of messages; 0: nobody is told."""
+    """For how long replies are kept; 0: there are none."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class ChannelReport:
     ended: dict[str, int] = field(default_factory=dict)
     """:class:`MessageState` -> how many of them ended so."""
     waiting: int = -1
-    """Messages in the broker, or the inbox, that are not read yet; -1: nobody tells, or nobody is asked."""
+    """Messages in the broker, or the inbox, that are not read yet; -1: nobody knows, or nobody is asked."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def from_order(kind: type[T], text: str | bytes) -> T:
 def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
     """Return the dataclass ``kind`` read from a stored form, which another version of Tidegate may have written.
 
-    The number of its format is read first: what else changed with it would be told as damage.
+    The number of its format is read first: what else changed with it would be reported as damage.
 
     Args:
         kind: of the form.

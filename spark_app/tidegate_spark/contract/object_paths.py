@@ -58,7 +58,7 @@ def store_identity(endpoint: str, region: str) -> str:
 
     Args:
         endpoint: as in a spec; empty for AWS's own.
-        region: the region's name, which tells AWS's partitions apart where there is no endpoint.
+        region: the region's name, which shows the AWS partition where there is no endpoint.
     """
     if not endpoint:
         return _partition_of(region)
@@ -107,7 +107,7 @@ UPGRADE_PREFIX = "upgrades"
 
 
 INBOX_PREFIX, REPLIES_PREFIX = "control/inbox", "control/replies"
-"""Where control messages are put by who has access to the storage alone, and where it is told what came of them."""
+"""Where those who have access only to the storage put control messages, and find replies."""
 
 
 def has_detour(path: str) -> bool:

@@ -50,7 +50,7 @@ EXPORT_VARIABLE = "TIDEGATE_EXPORT"
 application starts with. The driver sets it."""
 
 LINEAGE_VARIABLE = "TIDEGATE_LINEAGE"
-"""Environment variable of the driver's process that tells a script which lineage its batches are of: in another lineage
+"""Environment variable of the driver's process that shows a script which lineage its batches are of: in another lineage
 the same number is another batch. The driver sets it."""
 
 POD_IP_VARIABLE = "TIDEGATE_POD_IP"
@@ -133,7 +133,7 @@ SPARKS_LABELS = frozenset(
 
 
 def is_reserved_label(name: str) -> bool:
-    """Return whether a label or annotation is one by which pods are told apart: no spec and no script sets it."""
+    """Return whether a label or annotation is one by which pods are distinguished: no spec and no script sets it."""
     return name.startswith(OWN_LABELS) or name in SPARKS_LABELS or name == LABEL_MANAGED_BY
 
 
@@ -206,7 +206,7 @@ class StartFrom:
     """Who needs the snapshot until the lineage is filled; the same for each attempt, and of nobody else."""
     fork: bool = True
     """Its queries get ids of their own: they are another application's, or another history, in which the same number is
-    another batch. Some sinks tell by id and number whether they have a batch already."""
+    another batch. Some sinks know by id and number whether they have a batch already."""
     lineage: int = 0
     """Of the own storage: the snapshot is the pin of an upgrade that began in this lineage, and is completed from it
     first if it is not complete. 0: the snapshot is complete, or cannot be begun with."""
@@ -238,7 +238,7 @@ repartitioned, or it is to start with nothing. With nothing of that it goes on w
 EXPECTS_NOTHING, EXPECTS_STATE, EXPECTS_BEGINNING = "", "state", "beginning"
 """What a launch has to find in the application's place, or nothing starts there: nothing; files of its lineage, because
 it has run in it; or those or what that is to be filled with, because it is a later lineage, or a first one that starts
-from a snapshot of which the launch was not told."""
+from a snapshot that the launch did not name."""
 
 
 PROTOCOL = 1
@@ -249,7 +249,7 @@ def works_with(other: int) -> bool:
     """Return whether a side that speaks :data:`PROTOCOL` works with one that speaks another: the one before or after.
 
     Args:
-        other: its number; 0 if it tells none, because it is from before there were numbers.
+        other: its number; 0 if it sends none, because it is from before there were numbers.
     """
     return abs(other - PROTOCOL) <= 1
 
@@ -383,11 +383,11 @@ class QueryReport:
     state_bytes: int = 0
     last_commit_time: float = 0.0
     lag_rows: int = -1
-    """Rows at the sources that are not processed yet; -1 if the sources do not tell."""
+    """Rows at the sources that are not processed yet; -1 if the sources do not report them."""
     committed: int = 0
     """How many batches this very process has committed."""
     failed: bool = False
-    """Its last run ended with an exception, and it was not started again. An agent of before does not tell."""
+    """Its last run ended with an exception, and it was not started again. An earlier agent does not report it."""
     busy_ms_total: int = 0
     """Duration of all batches that this very process has committed."""
     source_partitions: int = -1
@@ -401,7 +401,7 @@ class QueryReport:
     at_batch: bool = False
     """A batch has begun since the last one that was reported, so rates of zero do not say that there is nothing to do.
 
-    An agent of before does not tell.
+    An earlier agent does not report it.
     """
 
 
@@ -459,7 +459,7 @@ class AgentReport:
     protocol: int = 0
     """The runtime's."""
     lineage: int = 0
-    """In which its queries run; 0: a runtime of before does not tell, or it has not taken the storage yet."""
+    """In which its queries run; 0: an earlier runtime does not report it, or this one has not taken the storage yet."""
 
 
 @dataclass(frozen=True)
@@ -517,7 +517,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.RESTART_BUDGET_EXHAUSTED: EXIT_OK,
 }
 """The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the
-termination message tells the operator whether that is success or refusal."""
+termination message says whether that is success or refusal."""
 
 TERMINATION_MESSAGE_LIMIT = 4000
 """Bytes; the kubelet cuts termination messages at 4,096."""
@@ -542,11 +542,11 @@ class Termination:
     """How many batches this process committed; -1 if it is not known that it committed none."""
     adopt_epoch: int = 0
     adopt_lineage: int = 0
-    """What the storage knows of this application, if that is another than what this driver was told at its start."""
+    """What the storage knows of this application, if that differs from this driver's configuration."""
     adopt_opening: bool = False
-    """That lineage did not start with what this driver was told to begin it with."""
+    """That lineage did not start from what this driver was to start it from."""
     adopt_found: bool = False
-    """The storage has a claim or a fence that says so; a runtime of before never tells."""
+    """The storage has a claim or a fence that says so; an earlier runtime never reports it."""
     adopted_from: str = ""
     """Uid of the application that the storage was taken over from just now."""
     given_up: bool = False

@@ -41,7 +41,7 @@ OPERATORS = frozenset(
         "transformWithStateInPySparkExec",
     }
 )
-"""Spark's names of the operators whose keys it can tell from their state (StatePartitionKeyExtractorFactory)."""
+"""Spark's names of the operators whose keys it can get from their state (StatePartitionKeyExtractorFactory)."""
 WITH_STATE = "transformWithState"
 """How the names begin of operators whose state Spark lets a query start with."""
 _RELEASE = re.compile(r"(\d+)\.(\d+)")

@@ -22,7 +22,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _STEMS = ("secret", "pass", "pwd", "token", "credent", "jaas", "key")
-"""A name that has none of them tells of no secret: to look for these is a hundred times faster."""
+"""A name without any of them names no secret: the search for these is a hundred times faster."""
 _NOT_A_VALUE = re.compile(
     r"(?:[_.-]|(?<=[a-z]))(file|files|path|dir|directory|url|uri|endpoint|name|id|type|provider|providers|class|"
     r"location|enabled|algorithm|interval|lifetime|timeout|ttl|count|limit|length|required|ref)$",
@@ -108,7 +108,7 @@ def _names_a_secret(name: str) -> bool:
 
 
 def is_literal(value: str) -> bool:
-    """Return whether a value that a name tells of is the secret itself: no reference, file, switch or placeholder."""
+    """Return whether a value named as a secret is the secret itself: no reference, file, switch or placeholder."""
     text = value.strip()
     if not text or text == REDACTED or _NO_SECRET.fullmatch(text):
         return False

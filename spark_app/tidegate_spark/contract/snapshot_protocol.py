@@ -207,7 +207,7 @@ class QueryPin:
     offsets: str
     """JSON lines as in Spark's ``offsets/<batch>``, sources only; cut at :data:`LONGEST_OFFSETS`."""
     state: StateFacts | None = None
-    """None: a runtime of before does not tell."""
+    """None: an earlier runtime does not report it."""
 
 
 @dataclass(frozen=True)

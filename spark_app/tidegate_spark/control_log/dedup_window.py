@@ -1,4 +1,4 @@
-"""What a control log remembers so that each message is taken once. Pure; not thread safe.
+"""The ids by which a control log recognizes a message that is sent again. Pure; not thread safe.
 
 A message is known by its id, for a while. One from a topic is also known by its offset, for ever. One from the inbox is
 also known by its writer's number, while that is one of the newest writers: ten thousand messages of others may come

@@ -132,7 +132,7 @@ class Positions:
     def batch_of(self, repository: AppObjects, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
         found = None
-        # Asked for many messages at a time: what was listed before tells of most of them.
+        # Asked for many messages at a time: what was listed before has most of them.
         with contextlib.suppress(LookupError):
             found = self._first(repository, query, self._listed.get(self._directory_of(query), []), sequence)
         if found is None:

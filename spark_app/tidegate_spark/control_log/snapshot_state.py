@@ -16,7 +16,7 @@ from tidegate_spark.control_log.reducer import State, Verdict, is_whole, verdict
 from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
-"""What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""
+"""Orders to one application, once: one that starts from its snapshot did not get them."""
 
 
 @dataclass(frozen=True)

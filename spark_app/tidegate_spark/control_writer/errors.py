@@ -33,4 +33,4 @@ class NotWrittenError(ControlWriterError):
 
 
 class NoOutcomeError(ControlWriterError):
-    """Nothing was told of a message in time; it may come into force yet."""
+    """There was no reply to a message in time; it may still come into force."""

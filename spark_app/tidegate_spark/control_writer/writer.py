@@ -198,10 +198,10 @@ class ControlWriter:
                 self._thread.join(REQUEST_SECONDS)
 
     def outcome(self, id: str, timeout: float = OUTCOME_SECONDS) -> Outcome:  # noqa: A002 - its name in the envelope
-        """Wait until it is told what came of a message of this writer, at most so many seconds.
+        """Wait for the reply to a message of this writer, at most so many seconds.
 
         Raises:
-            NoOutcomeError: nothing was told in time.
+            NoOutcomeError: there was no reply in time.
             NotWrittenError: it could not be written.
             ControlWriterError: this writer did not send it, or so many others after it that it has forgotten it.
         """

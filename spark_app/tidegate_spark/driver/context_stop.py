@@ -33,7 +33,7 @@ def guard_context(queries: Queries, progress: Progress, grace_seconds: float, en
 
     Args:
         queries: of this driver.
-        progress: is told of their last batches.
+        progress: gets their last batches.
         grace_seconds: what a running batch gets, as at any other stop.
         ending: of the driver; once it has begun, it looks after the queries itself.
     """

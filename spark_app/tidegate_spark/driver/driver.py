@@ -138,7 +138,7 @@ class Driver:
         self._exit_calls = ExitCalls()
 
     def run(self, stops: StopLine) -> NoReturn:
-        """Start, run the script, end the process; ``stops`` tells when it has to."""
+        """Start, run the script, end the process; ``stops`` reports when it has to."""
         watch_signals(self._stop)
         stops.listen(self._stop)
         if self._rehearsing is None:

@@ -76,7 +76,7 @@ class Ending:
         self.queries_stopped = threading.Event()
         """Set once no query runs any more, or the time for that is over; then the script's last calls are made."""
         self.script_returned = threading.Event()
-        """Set after the script's last line, and those of its threads: nobody is there who could be told anything."""
+        """Set after the script's last line, and those of its threads: nobody is there who could read anything."""
         self.script_ended = threading.Event()
         self.before_stop: Callable[[], None] = lambda: None
         """Called before queries are stopped: whoever holds one lets it end."""

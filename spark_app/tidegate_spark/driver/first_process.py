@@ -61,7 +61,7 @@ def go_on_in_child() -> StopLine:
     is_first = os.getpid() == FIRST
     stops = STOPS if is_first else _STOPS_ELSEWHERE
     for_script = _FOR_SCRIPT if is_first else _FOR_SCRIPT - {signal.SIGHUP}
-    # Whoever started us may have it ignored; then nobody would tell us of the child's end.
+    # Whoever started us may have it ignored; then nothing would report the child's end.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, *for_script, signal.SIGCHLD})
@@ -100,7 +100,7 @@ def _forward_stop(child: int, writer: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
     except BlockingIOError:
-        pass  # it is told already, and does not read
+        pass  # it was signalled already, and does not read
 
 
 def _is_caught(child: int, number: signal.Signals) -> bool:

@@ -57,7 +57,7 @@ class LaunchStorage:
         """Claim it, take the fence, and let the lineage start as it was said to.
 
         Returns:
-            The fence, None if the driver was told to stop meanwhile.
+            The fence, None if the driver was asked to stop meanwhile.
 
         Raises:
             FaultError: it cannot be used, and waiting does not help.
@@ -75,7 +75,7 @@ class LaunchStorage:
         return held if held is not None and self._fill_lineage() else None
 
     def _clear(self) -> bool:
-        """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
+        """Let a rehearsal start with nothing of an earlier attempt; False if it was asked to stop meanwhile."""
         return readiness.wait_for(self.forget_rehearsal, self._ending.requested, self._report_fault) is not None
 
     def forget_rehearsal(self) -> bool:
@@ -89,7 +89,7 @@ class LaunchStorage:
         return True
 
     def _take_fence(self) -> Held | None:
-        """Take the fence; None if the driver was told to stop meanwhile."""
+        """Take the fence; None if the driver was asked to stop meanwhile."""
         config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
         held = readiness.wait_for(
             lambda: fencing.take(config, self.credentials, me), self._ending.requested, self._report_fault
@@ -112,7 +112,7 @@ class LaunchStorage:
         return held
 
     def _fill_lineage(self) -> bool:
-        """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
+        """Start the lineage from what the launch names; False if the driver was asked to stop meanwhile."""
         from tidegate_spark.driver import launch_state, starting_point  # noqa: PLC0415 - not before there is a claim
 
         requested, notice, config = self._ending.requested, self._progress.notice, self._config
@@ -129,7 +129,7 @@ class LaunchStorage:
             return False
 
     def find_pin(self) -> SnapshotOrders | None:
-        """Return the order to keep the state that an upgrade goes on with; None if the driver was told to stop."""
+        """Return the order to keep the state that an upgrade goes on with; None if the driver was asked to stop."""
         if self._config.pin is None:
             return SnapshotOrders()
         from tidegate_spark.driver import launch_state  # noqa: PLC0415 - as above

@@ -62,7 +62,7 @@ class RestartBudget:
         Args:
             directory: outlives the process.
             settings: what is too many, and how long a healthy process runs.
-            clock: gives seconds since the epoch; failures are told with it.
+            clock: gives seconds since the epoch; failures are reported with it.
             steady: gives seconds that nobody sets; a clock that is put forward must not pass for health.
         """
         self._directory, self._settings, self._clock, self._steady = Path(directory), settings, clock, steady

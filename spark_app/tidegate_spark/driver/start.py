@@ -28,7 +28,7 @@ def start(stops: StopLine) -> NoReturn:
     """Run the driver, which ends the process.
 
     Args:
-        stops: tells of them.
+        stops: reports them.
 
     Raises:
         ConfigurationChangedError: the configuration is not the one that the pod was launched with.

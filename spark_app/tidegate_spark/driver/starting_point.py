@@ -55,7 +55,7 @@ log = logging.getLogger("tidegate")
 
 
 class StoppedError(Exception):
-    """The driver was told to stop meanwhile; the next one goes on."""
+    """The driver was asked to stop meanwhile; the next one goes on."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Filler:
     origin: SnapshotRepository
     stopping: threading.Event
     notice: Callable[[str, str], None]
-    """Tells the user something once: reason and message."""
+    """Gives the user a notice once: reason and message."""
     copiers: Copiers = USUAL
     layout: Layout = spark_layout
     spark_version: str = ""
@@ -168,7 +168,7 @@ class Filler:
                 log.info("filling: %d of %d files, %d of %d bytes", *details, extra={"action": "fill"})
 
         if self.start_from.lineage:
-            # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
+            # The next driver may not know it: the operator's record can be lost, and the fence is taken.
             self.own.store.put(_intent_key(self.own, self.config.lineage), to_json(self.start_from).encode())
             self._complete(report)
         offsets = topic_offsets(self.start_from.offsets)
@@ -231,7 +231,7 @@ class Filler:
             self.notice(Reason.STATE_PARTITIONS_KEPT, message)
 
     def _release(self, mark: dict[str, Any]) -> None:
-        """Say that the snapshot is not needed any more: the lineage has everything. What fails is done again later."""
+        """Release the snapshot, of which the lineage has everything; a failed release is retried later."""
         if mark.get("released"):
             return
         if self._is_released():
@@ -268,10 +268,10 @@ class Filler:
 
 
 def what_there_is(own: SnapshotRepository, start_from: StartFrom) -> StartFrom:
-    """Return what a lineage is to start from: no pin of one that nobody filled, but what that was to start from.
+    """Return what a lineage is to start from: instead of the end of a lineage that was never filled, its own start.
 
-    A rollback may be followed by another version before a process of it began. That version's own rollback would begin
-    with the end of a lineage in which there never was anything, or only half of it.
+    A rollback may be followed by another version before a process of it began. That version's own rollback would start
+    from the end of a lineage in which there never was anything, or only half of it.
 
     Args:
         own: the application's.

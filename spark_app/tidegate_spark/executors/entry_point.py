@@ -63,7 +63,7 @@ def working_directory(current: str, work_directory: str, can_write: Callable[[st
     Args:
         current: the image's working directory.
         work_directory: can be written.
-        can_write: tells whether a directory can be; None: asks the system.
+        can_write: returns whether a directory can be; None: asks the system.
     """
     if (can_write or (lambda directory: os.access(directory, os.W_OK)))(current):
         return current

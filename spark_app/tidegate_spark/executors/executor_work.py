@@ -1,4 +1,4 @@
-"""How much executors work, from Spark's status of each. Talks to the JVM; the account itself is pure."""
+"""Measures how much executors work, from Spark's status of each. Talks to the JVM; the arithmetic is pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WorkTotals:
         """When each was last known to have had a task, or came."""
 
     def take(self, now: float, work: Mapping[str, Work]) -> int:
-        """Take in what Spark tells; returns how many executors had nothing to do for a while.
+        """Take in Spark's status; returns how many executors had nothing to do for a while.
 
         Args:
             now: monotonic seconds.

@@ -76,7 +76,7 @@ class SparkBackend:
         backend = scala_context.schedulerBackend()
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(_WHY, jvm.scala.Option.empty())
         for each in ids:
-            # The target is set already, and Spark tells the executor: the call does neither.
+            # The target is set already, and Spark informs the executor: the call does neither.
             backend.decommissionExecutor(each, info, False, False)
 
 

@@ -52,7 +52,7 @@ def fetch(repository: SnapshotRepository, files: Iterable[File], directory: Path
         repository: where the snapshot is.
         files: of one query.
         directory: empty.
-        copiers: how many at a time; told after each.
+        copiers: how many at a time; called after each.
 
     Raises:
         VanishedError: a file is gone, or is not what was published.

@@ -31,7 +31,7 @@ from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE, quoted
 JSON_LINES, CSV, PARQUET = EXPORT_FORMATS
 SUFFIXES = {JSON_LINES: "jsonl", CSV: "csv", PARQUET: "parquet"}
 PARTITION = "partition_id"
-"""The column of Spark's state reader that tells where a row was: of this checkpoint, and of no interest elsewhere."""
+"""The column of Spark's state reader that shows where a row was: of this checkpoint, and of no interest elsewhere."""
 _NULL = "\\N"
 _TIMES = {
     "timeZone": "UTC",
@@ -157,7 +157,7 @@ def _says_nothing(of: DataType) -> bool:
 
 
 def _with_names(of: DataType) -> DataType:
-    """Return the type with names that tell its fields apart; what is always null is a string that is."""
+    """Return the type with a different name for each field; a field that is always null becomes a string."""
     if isinstance(of, NullType):
         return StringType()
     if isinstance(of, ArrayType):

@@ -64,7 +64,7 @@ class Exporter:
     work: Path
     """A directory that is there, for what is of use meanwhile: the state of one operator, and one file, at a time."""
     copiers: Copiers
-    """Told how many tables are written, of how many."""
+    """Called with how many tables are written, of how many."""
 
     def run(self) -> Made:
         """Make the export, or find it.

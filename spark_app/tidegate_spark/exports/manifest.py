@@ -49,7 +49,7 @@ class ExportedTable:
     bytes: int
     sha256: str
     schema: str
-    """Of the rows, as Spark's JSON: what the columns are, whatever the file can tell of them."""
+    """Of the rows, as Spark's JSON: what the columns are, whatever the file can express of them."""
     ttl: bool = False
     """Its values have a time to live, and say when that ends."""
 

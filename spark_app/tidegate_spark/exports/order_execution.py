@@ -33,7 +33,7 @@ def carry_out(repository: SnapshotRepository, order: ExportOrder, copiers: Copie
     Args:
         repository: where the snapshot is.
         order: what is to be exported.
-        copiers: told how far it is.
+        copiers: get its progress.
 
     Raises:
         ExportError: there is no Spark here.

@@ -1,4 +1,4 @@
-"""Which parts of its export the script asked for or renounced. Kept for the life of the process; no I/O.
+"""Which parts of its export the script uses, or says that it does not use. In memory; no I/O.
 
 State without offsets counts records twice or never, and offsets without state forget what was counted. So both are
 required, unless the script says that it starts without one.

@@ -49,7 +49,7 @@ class UnavailableError(InspectionError):
 
 
 class TooSlowError(InspectionError):
-    """The time was over before there was anything to tell."""
+    """The time was over before there was anything to answer."""
 
     status = 504
 

@@ -41,7 +41,7 @@ def batch_of(event: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def operators_of(event: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the operators with state, by their number: Spark tells of them in that order.
+    """Return the operators with state, by their number: Spark reports them in that order.
 
     ``rows`` are Spark's own count: of keys in most operators, of the rows of all state variables in a
     transformWithState, and of what both sides of a join keep.
@@ -51,7 +51,7 @@ def operators_of(event: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def sources_of(event: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return where each source is after the batch, and how many rows wait there if it tells."""
+    """Return where each source is after the batch, and how many rows wait there if it reports that."""
     return [_source(number, each) for number, each in enumerate((event or {}).get("sources") or [])]
 
 

@@ -11,7 +11,7 @@ from tidegate_spark.inspect.errors import BadQuestionError, NotThereError
 
 
 def state_of(tables: Iterable[Table]) -> list[dict[str, Any]]:
-    """Return the operators of a query with what each of them keeps, as an answer tells of them."""
+    """Return the operators of a query with what each of them keeps, as an answer names them."""
     found: dict[int, dict[str, Any]] = {}
     for table in tables:
         named = {"operator": table.operator, "operatorName": table.operator_name, "state": []}

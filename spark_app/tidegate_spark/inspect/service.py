@@ -58,7 +58,7 @@ class InspectionService:
         """Prepare; no thread runs and nothing is loaded before the first look.
 
         Args:
-            last: what Spark told of batches.
+            last: Spark's reports of batches.
             queries: the names of all queries that were started; None while Spark does not run, and once it is to end.
             reader: returns what looks, None while Spark does not run; called in the thread of the looks.
             clock: for the seconds that are waited.

@@ -81,7 +81,7 @@ class KeptCommand:
         """Return the script if there is one; it is not there for the next process, unless it is kept again.
 
         Args:
-            foreseen: only one for which :func:`arguments_of` tells the arguments.
+            foreseen: only one for which :func:`arguments_of` returns the arguments.
         """
         if not self._digest:
             return None
@@ -104,7 +104,7 @@ class KeptCommand:
         Args:
             jvm: the process id.
             variables: of the process that had it started.
-            foreseen: whether :func:`arguments_of` tells the arguments that it was started with.
+            foreseen: whether :func:`arguments_of` returns the arguments that it was started with.
         """
         if not self._digest:
             return

@@ -1,4 +1,4 @@
-"""The gateway to Spark's JVM, whose calls last as long as they last. Opens sockets.
+"""The gateway to Spark's JVM, whose calls have no time limit. Opens sockets.
 
 A script that limits its own requests by ``socket.setdefaulttimeout`` limits every socket that is made later, in every
 thread. A call to the JVM has no limit: a query may take minutes to stop, and a batch as long to be written.

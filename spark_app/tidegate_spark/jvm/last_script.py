@@ -1,4 +1,4 @@
-"""Keeps which settings the script asked for, for a JVM that is started ahead of the script.
+"""Keeps the settings that the script asked for: the next JVM is started with them, ahead of the script.
 
 It is only a guess: a JVM with other settings than the script then asks for is ended. Settings that look like a secret
 are not kept; variables of the script's never reach the JVM. Does file I/O; standard library only.

@@ -36,7 +36,7 @@ def launch(  # noqa: PLR0913 - those beyond are by name
     """Start the JVM, or take the one that was started ahead; return PySpark's gateway to it.
 
     Args:
-        conf: the settings; they are told to each JVM again.
+        conf: the settings; each JVM gets them again.
         directory: where its command is kept.
         changing: settings that differ between processes, and on which the command does not depend.
         ahead: the one that was started ahead.
@@ -78,7 +78,7 @@ def _attach(ahead: HeadStart, digest: str) -> Any:
     door = ahead.await_up(digest)
     if door is None:
         return None
-    # PySpark's way to be told of a JVM that runs. The script and its children are not to find these.
+    # PySpark's way to learn of a JVM that runs. The script and its children are not to find these.
     os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET] = str(door.port), door.secret
     try:
         gateway = launch_gateway()  # type: ignore[no-untyped-call] # untyped there

@@ -87,7 +87,7 @@ def prepare_context(  # noqa: PLR0913 - those beyond are by name
     Args:
         config: of the driver.
         environment: where it finds things.
-        progress: is told what is missing, and what has no effect.
+        progress: reports what is missing, and what has no effect.
         process: of the driver.
         script: what of the script's own settings is used.
         again: whether a JVM that runs was started with the same settings.

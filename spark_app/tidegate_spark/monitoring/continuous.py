@@ -47,7 +47,7 @@ def newest_epoch(query: StreamingQuery) -> int:
     found = [int(epoch) for epoch in log.batchCache().keySet().toArray()]
     if found:
         return max(found)
-    # Spark remembers none if it is told so (spark.sql.streaming.metadataCache.enabled).
+    # Spark remembers none if it is configured so (spark.sql.streaming.metadataCache.enabled).
     latest = log.getLatestBatchId()
     return int(latest.get()) if latest.isDefined() else -1
 
@@ -69,7 +69,7 @@ class Epochs:
         newest: Callable[[StreamingQuery], int] = newest_epoch,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Tell ``progress``; the others ask Spark, and the time."""
+        """Report to ``progress``; the others ask Spark, and the time."""
         self._progress, self._is_continuous, self._newest, self._clock = progress, is_continuous, newest, clock
         self._runs: dict[str, _Run | None] = {}
         """By run; None: its trigger is another one."""

@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 def lag_of(sources: list[dict[str, Any]]) -> int:
-    """Return the rows that a batch left behind, over all sources that tell; UNKNOWN if none does.
+    """Return the rows that a batch left behind, over all sources that report them; UNKNOWN if none does.
 
     Args:
         sources: ``sources`` of a ``StreamingQueryProgress``, as Spark's own JSON.
@@ -23,7 +23,7 @@ def lag_of(sources: list[dict[str, Any]]) -> int:
 
 
 def partitions_of(sources: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many partitions the sources have together, UNKNOWN if one of them does not tell.
+    """Return how many partitions the sources have together, UNKNOWN if one of them does not report them.
 
     Args:
         sources: as above, without that of control messages, which has no rows of its own.

@@ -82,13 +82,13 @@ class ProgressListener(StreamingQueryListener):
         Args:
             progress: takes the metrics.
             before_first: is called with a query's id before it plans its first batch.
-            note: is told each query's events as they are.
+            note: gets each query's events as they are.
         """
         self._reported = SparkCalls(progress, before_first, note)
 
     @property
     def _jlistener(self) -> Any:
-        """What PySpark gives to Spark: it is told of events as they are, without PySpark's copies of them."""
+        """What PySpark gives to Spark: it gets events as they are, without PySpark's copies of them."""
         jvm: Any = SparkContext._jvm
         return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self._reported)
 
@@ -121,7 +121,7 @@ class SparkCalls:
         name = event.name() or event.id().toString()
         self._names[event.runId().toString()] = name
         self._progress.query_started(name)
-        # Spark tells of a start in the query's own thread, and goes on when this returns.
+        # Spark reports a start in the query's own thread, and goes on when this returns.
         self._before_first(event.id().toString())
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name

@@ -58,7 +58,7 @@ class Batches(Observer):
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """Start with nothing; ``clock`` tells seconds since the epoch."""
+        """Start with nothing; ``clock`` returns seconds since the epoch."""
         self._clock = clock
         self._lock = threading.Lock()
         self._buckets: dict[str, list[int]] = {}
@@ -90,7 +90,7 @@ class Batches(Observer):
             self._idle.add(query)
 
     def at_batch(self, query: str) -> None:
-        """Take note of a batch that has begun: Spark tells of none before it ends, which may be in an hour."""
+        """Note a batch that has begun: Spark reports it only when it ends, which may be in an hour."""
         with self._lock:
             if query in self._idle:
                 self._idle.discard(query)

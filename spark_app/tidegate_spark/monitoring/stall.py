@@ -16,7 +16,7 @@ class QuerySample:
     batch_under_way: bool
     """Offsets of a batch are written and it is not committed."""
     lag_rows: int
-    """Rows that wait at the sources; -1 if they do not tell."""
+    """Rows that wait at the sources; -1 if they do not report them."""
     between_triggers: bool
     tasks_finished: frozenset[tuple[int, int]]
     """Stages of the query and how many of their tasks have finished or failed; anything that differs is progress."""

@@ -30,7 +30,7 @@ log = logging.getLogger("tidegate")
 
 
 class StallWatch:
-    """Tells the driver's progress which query is stalled."""
+    """Reports to the driver's progress which query is stalled."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class StallWatch:
         timeout_seconds: float,
         dependencies_up: Callable[[], bool],
     ) -> None:
-        """``dependencies_up`` tells whether storage answers and executors are there."""
+        """``dependencies_up`` returns whether storage answers and executors are there."""
         self._tracker = session.sparkContext.statusTracker()
         self._queries, self._progress, self._up = queries, progress, dependencies_up
         self._timeout = timeout_seconds
@@ -49,7 +49,7 @@ class StallWatch:
         self._due = 0.0
 
     def check(self) -> None:
-        """Look, if it is time; a stall is told to the progress, and so to the liveness probe."""
+        """Check, if it is time; a stall is reported to the progress, and so to the liveness probe."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -104,7 +104,7 @@ class StallWatch:
         """Return the query's active stages and how many tasks of each have finished; Spark's job group is its run.
 
         One that failed has finished, too: tasks that wait for a broker that is down fail by themselves, and with the
-        last of their attempts the query does, which then tells whose fault it was.
+        last of their attempts the query does, which then shows whose fault it was.
         """
         active = set(self._tracker.getActiveJobsIds())
         jobs = (self._tracker.getJobInfo(job) for job in self._tracker.getJobIdsForGroup(group) if job in active)

@@ -82,7 +82,7 @@ def cause_of(outcome: Outcome, queries: Queries) -> Outcome:
 def directory_without_state(queries: Queries, outcome: Outcome) -> str:
     """Return the checkpoint's directory of the query whose failure ``outcome`` is: it found no state; asks the JVM.
 
-    Empty if that cannot be told: a script may raise it in other words while several have failed so.
+    Empty if that cannot be known: a script may raise it in other words while several have failed so.
     """
     failed = {found.message: entry.directory for entry in queries.entries() if (found := outcome_of(entry)) is not None}
     without = {message: directory for message, directory in failed.items() if names_missing_state(message)}
@@ -122,7 +122,7 @@ class Watch:
         Args:
             session: whose JVM and executors are looked at.
             queries: started in this process.
-            progress: is told.
+            progress: gets the findings.
             request_end: called with the failure of the JVM or of a query that nobody restarted.
             living: knows which executors are there; None: there are none to count, all is one process.
         """

@@ -94,7 +94,7 @@ def inherited_variables(config: DriverConfig, variables: Mapping[str, str], pyth
     Args:
         config: of the driver.
         variables: of the driver's process.
-        python: the program that runs it. Driver and executors share the image; without being told, the workers'
+        python: the program that runs it. Driver and executors share the image; without the setting, the workers'
             ``python3`` could be another one than ours.
     """
     added = {name: variables.get(name, python) for name in (WORKERS_PYTHON, "PYSPARK_DRIVER_PYTHON")}

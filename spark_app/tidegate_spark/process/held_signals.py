@@ -1,4 +1,4 @@
-"""Holds a stop that comes before anybody can be told of it. Changes the process's signal mask; standard library only.
+"""Holds a stop signal that comes before anything handles it. Changes the process's signal mask; standard library only.
 
 The system gives a container's first process no signal that it has no handler for: a SIGTERM in the moments in which
 Python imports modules would be lost, and the kubelet would wait for the whole grace period. A blocked one is kept, also

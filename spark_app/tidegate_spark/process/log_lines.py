@@ -73,7 +73,7 @@ class OwnHandler(logging.StreamHandler):  # type: ignore[type-arg]
 class OwnLogger(logging.Logger):
     """A logger that a script's own configuration of logging does not reach.
 
-    ``dictConfig`` and ``fileConfig`` disable all loggers that they do not name unless they are told not to, and
+    ``dictConfig`` and ``fileConfig`` disable all loggers that they do not name unless they are configured not to, and
     ``logging.disable`` those of the whole process. Scripts that log by another library go through all loggers and take
     their handlers and levels away, or have records made by a factory of their own, which may fail in our threads.
     """
@@ -111,7 +111,7 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
     """Give the runtime's own messages a handler of their own; the script's logging stays the script's.
 
     Args:
-        variables: tell the format, and whose process this is.
+        variables: have the format, and whose process this is.
     """
     handler = OwnHandler()
     is_json = variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON
@@ -123,7 +123,7 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
 
 
 def context_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return namespace, application and epoch, as far as a process's configuration tells them; pure."""
+    """Return namespace, application and epoch, as far as a process's configuration has them; pure."""
     text = variables.get(CONFIG_VARIABLE) or variables.get(EXECUTOR_CONFIG_VARIABLE) or "{}"
     try:
         config = json.loads(text)

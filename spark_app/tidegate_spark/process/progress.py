@@ -72,7 +72,7 @@ query, beside its name."""
 
 
 class Observer:
-    """Told of what queries do; its methods must return quickly. This one listens to nothing."""
+    """Called with what queries do; its methods must return quickly. This one does nothing."""
 
     def started(self, query: str) -> None:
         """Take note that a query runs."""
@@ -127,7 +127,7 @@ class Progress:
         self.control: Callable[[], ControlReport] = ControlReport
         """How far control messages are."""
         self.on_commit: Callable[[str, Commit], None] = lambda query, commit: None
-        """Told of each batch; must return quickly."""
+        """Called with each batch; must return quickly."""
 
     def enter(self, state: DriverState, fault: Fault | None = None) -> None:
         """Note what the driver does now, and what keeps it from running if it waits."""
@@ -141,7 +141,7 @@ class Progress:
                 self._fault = fault
 
     def notice(self, reason: str, message: str, warning: bool = False) -> None:
-        """Tell the user something once; the same words are not repeated within this process."""
+        """Give the user a notice once; the same message is not repeated within this process."""
         with self._lock:
             if len(self._notices) >= MOST_NOTICES or any(n.message == message for n in self._notices):
                 return
@@ -151,7 +151,7 @@ class Progress:
     def query_started(self, name: str, last_committed_batch: int | None = None) -> None:
         """Note that query ``name`` runs, from the batch after ``last_committed_batch``; None: the teller does not know.
 
-        Spark's listener tells of a start before the checkpoint is looked at, and who started the query afterwards: it
+        Spark's listener reports a start before the checkpoint is read, and who started the query afterwards: it
         may have failed by then.
         """
         with self._lock:
@@ -224,7 +224,7 @@ class Progress:
         self.observer.idle(name)
 
     def query_at_batch(self, name: str, under_way: bool) -> None:
-        """Note whether a batch is under way, of which Spark tells when it ends."""
+        """Note whether a batch is under way, which Spark reports when it ends."""
         with self._lock:
             self._queries[name] = dataclasses.replace(
                 self._queries.get(name, QueryReport(name=name)), at_batch=under_way
@@ -330,7 +330,7 @@ class Progress:
 
     @property
     def commits(self) -> int:
-        """How many batches this process has committed, also those that Spark has not told of but in the end."""
+        """How many batches this process has committed, also those that Spark reported only in the end."""
         with self._lock:
             begun = self._begun
             new = sum(max(0, q.batch_id - begun[q.name]) for q in self._queries.values() if q.name in begun)

@@ -78,7 +78,7 @@ def values_of_launch(settings: Mapping[str, str], arguments: Sequence[str]) -> t
 
 
 def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of which neither name nor value tells of a secret."""
+    """Return the settings of which neither name nor value indicates a secret."""
     return {key: value for key, value in settings.items() if not values_of_launch({key: value}, ())}
 
 

@@ -49,7 +49,7 @@ def signal_script() -> bool:
 
 
 def _forget(numbers: frozenset[signal.Signals]) -> None:
-    """Let a child process be as any other: it ends at such a signal, and does not tell this one of it."""
+    """Let a child process be as any other: it ends at such a signal, and does not report it to this one."""
     signal.set_wakeup_fd(-1)
     for number in numbers:
         if signal.getsignal(number) is _note_nothing:
@@ -57,4 +57,4 @@ def _forget(numbers: frozenset[signal.Signals]) -> None:
 
 
 def _note_nothing(number: int, frame: object) -> None:
-    """Be a handler, so that the signal ends nothing: the wake-up descriptor tells of it."""
+    """Be a handler, so that the signal ends nothing: the wake-up descriptor reports it."""

@@ -1,4 +1,4 @@
-"""How long a stop waits for a batch: until a deadline, and no longer than an executor can compute it. No I/O.
+"""How long a stop waits for a batch: until a deadline, and only while there are executors to compute it. No I/O.
 
 A node's drain takes executors and driver together, and the batch cannot end. A short time without executors is
 something else: a lost one is replaced within seconds.

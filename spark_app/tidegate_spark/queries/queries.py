@@ -64,7 +64,7 @@ class DriverStoppingError(SystemExit):
 
 
 class Target(NamedTuple):
-    """What ``start`` or ``toTable`` was told of where to write."""
+    """The arguments of ``start`` or ``toTable`` that say where to write."""
 
     path: str | None
     kind: str | None

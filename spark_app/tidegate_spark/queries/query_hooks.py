@@ -33,7 +33,7 @@ class QueryHooks:
     """Called with where a query is started that has no name, its checkpointLocation and the names of those that were
     started; returns its name.
 
-    Raises UndecidedError if nothing tells which query it is, NewerStorageError if only a newer Tidegate can tell,
+    Raises UndecidedError if nothing shows which query it is, NewerStorageError if only a newer Tidegate can know,
     DamagedNotesError if what is noted cannot be read, and FaultError if the storage has one.
     """
     forget_unnamed: Callable[[str], None] = lambda name: None

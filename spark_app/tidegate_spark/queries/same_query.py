@@ -32,7 +32,7 @@ class Plan:
     """Of ``foreachBatch`` or ``foreach``."""
 
     def is_same(self, other: Plan) -> bool:
-        """Say whether nothing tells the two apart."""
+        """Return whether the two cannot be distinguished."""
         return self.text == other.text and _is_same_function(self.function, other.function)
 
 

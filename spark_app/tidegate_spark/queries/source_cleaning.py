@@ -91,7 +91,7 @@ class SourceCleaning:
             config: of the driver.
             connect: reaches the application's storage.
             is_there: returns whether a file of a source is there, by its path as Spark writes it down.
-            notice: tells the user something once: reason, message, whether it is a warning.
+            notice: gives the user a notice once: reason, message, whether it is a warning.
         """
         self._config, self._connect, self._is_there, self._notice = config, connect, is_there, notice
 
@@ -164,7 +164,7 @@ class SourceCleaning:
 
 
 def file_checker(session: Any) -> Callable[[str], bool]:
-    """Return what tells whether a file is there, by Hadoop's file systems as the session knows them."""
+    """Return a function that returns whether a file is there, by Hadoop's file systems as the session knows them."""
     hadoop = session._jsc.hadoopConfiguration()
 
     def is_there(path: str) -> bool:

@@ -74,7 +74,7 @@ class Position:
 
     @property
     def begins_batch(self) -> bool:
-        """True if it plans a batch as soon as the lock is free; told to end now, it would leave that batch undone."""
+        """True if it plans a batch as soon as the lock is free; ended now, it would leave that batch undone."""
         return self.waits_for_lock and self.plans
 
     @property
@@ -200,7 +200,7 @@ def is_real_time(execution: Any) -> bool:
 
 def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:
     def stop() -> None:
-        with contextlib.suppress(Py4JError, OSError):  # the logs are read next and tell what came of it
+        with contextlib.suppress(Py4JError, OSError):  # the logs are read next and show the result
             stop_now(query)
 
     plain = threading.Thread(target=stop, daemon=True)
@@ -243,7 +243,7 @@ def _let_end(execution: Any, thread: Any, patience: Patience) -> None:
 
 
 def _end_where_safe(execution: Any, thread: Any, lock: Any, patience: Patience) -> bool:
-    """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
+    """Wait, holding the lock, until the thread can be ended, and end it; False if it is about to plan a batch."""
     while thread.isAlive() and not patience.is_over():
         position = position_of(thread, lock)
         if position.begins_batch:
@@ -299,7 +299,7 @@ def position_of(thread: Any, lock: Any) -> Position:
 
 def _states(execution: Any) -> tuple[Any, Any]:
     """Return Spark's ACTIVE and TERMINATED."""
-    # The classes moved between Spark's versions; the state's own class tells where they are.
+    # The classes moved between Spark's versions; the state's own class shows where they are.
     current = execution.state().get().getClass()
     package, loader = current.getName().rpartition(".")[0], current.getClassLoader()
     active, terminated = (
@@ -328,7 +328,7 @@ def last_commit(query: StreamingQuery) -> int | None:
     try:
         execution: Any = query._jsq.streamingQuery()
         thread = execution.queryExecutionThread()
-        # Whoever awaits a query is told of its end some moments before its thread ends.
+        # Whoever awaits a query learns of its end some moments before its thread ends.
         thread.join(ENDING_MILLISECONDS)
         return None if thread.isAlive() else _latest(execution.commitLog())
     except (Py4JError, OSError):

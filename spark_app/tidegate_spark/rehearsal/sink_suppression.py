@@ -2,7 +2,7 @@
 
 Queries write to Spark's sink ``noop``, so everything is computed and nothing is put out; foreach and foreachBatch are
 not called. The sink ``memory`` stays, because its rows stay in the driver. Sources do not clean up files, and Python
-data sources are not told of commits. Other effects of a script are not suppressed.
+data sources do not learn of commits. Other effects of a script are not suppressed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def own_option(key: str, value: Any) -> Any:
 
 
 def without_commit(source: type[DataSource]) -> type[DataSource]:
-    """Return a Python data source whose stream readers are not told what was committed. Pure."""
+    """Return a Python data source whose stream readers do not learn what was committed. Pure."""
 
     class Rehearsed(source):  # type: ignore[valid-type, misc] # a class that is only known now
         def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name

@@ -72,9 +72,9 @@ class Repartitioner:
     check: Callable[[], None]
     """Raises if another one took the storage over."""
     report: Callable[[Progress], None] = lambda progress: None
-    """Told how many files are copied, of how many."""
+    """Called with how many files are copied, of how many."""
     repartitioned: Callable[[int], None] = lambda rows: None
-    """Told how many rows are repartitioned, and the same as before, after each query."""
+    """Called with how many rows are repartitioned and unchanged, after each query."""
     layout: Layout = spark_layout
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each part took."""

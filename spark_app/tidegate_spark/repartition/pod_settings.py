@@ -15,7 +15,7 @@ _REASONS = {
     Reason.STATE_UNREADABLE: Reason.STATE_MISSING,
 }
 _KILLED = (-9, 137)
-"""How a JVM ends that the kernel has killed. Without cgroup v2 its container is not, and nobody else tells of it."""
+"""How a JVM ends that the kernel has killed. Without cgroup v2 its container is not, and nothing else reports it."""
 
 
 def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:

@@ -56,7 +56,7 @@ class Copiers:
     number: int = 16
     """So many at a time, which cost this process little: the store does the work. 1: in the caller's own thread."""
     report: Callable[[Progress], None] = lambda progress: None
-    """Told after each copy, in the caller's thread; what it raises ends the work, which can be begun again."""
+    """Called after each copy, in the caller's thread; what it raises ends the work, which can be begun again."""
 
 
 USUAL = Copiers()

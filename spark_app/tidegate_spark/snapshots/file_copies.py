@@ -48,7 +48,7 @@ def copy_files(  # noqa: PLR0913 - what is known of the copies are two of them
         name: the snapshot's.
         sources: what is to be in it.
         copied: what earlier attempts of this process copied; gets what this one does.
-        copiers: how files are copied, and who is told.
+        copiers: how files are copied, and what is called after each.
         doubtful: whether somebody may have deleted what complete snapshots need.
 
     Raises:
@@ -129,7 +129,7 @@ def _key(repository: SnapshotRepository, name: str, source: Source, objects: _Ob
 
 
 def _there(repository: SnapshotRepository, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
-    """Return what need not be copied, as far as it can be known; objects are listed only if that tells anything."""
+    """Return what need not be copied, as far as it can be known; objects are listed only if that helps."""
     known = {repository.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
     if doubtful or not objects.new.union(objects.sizes).issuperset(objects.names.values()):
         return _listed(repository, name)

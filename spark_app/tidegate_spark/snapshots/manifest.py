@@ -98,7 +98,7 @@ class Manifest:
     spark_version: str = ""
     tidegate_version: str = ""
     spec_hash: str = ""
-    """Of the version whose state it is, as the operator tells one from another; empty if it was not told."""
+    """Of the version whose state it is, as the operator distinguishes them; empty if it is not known."""
     spec: str = ""
     """What makes it, as JSON: path in the spec -> value, without secrets; empty if it is not known, or is long."""
     control: Kept | None = None

@@ -1,6 +1,6 @@
-"""Enters published snapshots again that an older catalog does not have. I/O by the port.
+"""Adds published snapshots that the catalog lacks, because it was replaced by an older one. I/O by the port.
 
-A person put an earlier version of the catalog back. Objects that a manifest names are not condemned, and its snapshot
+A person restored an earlier version of the catalog. Objects that a manifest names are not condemned, and its snapshot
 is entered once every file was listed. Its holders are lost: only the catalog had them.
 """
 

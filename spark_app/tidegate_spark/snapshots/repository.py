@@ -126,7 +126,7 @@ class SnapshotRepository(AppObjects):
         raise CatalogContendedError(f"{self.catalog_key} was read {ATTEMPTS} times with the ETag of another content")
 
     def _belong_together(self, body: bytes, etag: str) -> bool:
-        """Return whether the ETag is that of the content, as far as that can be told.
+        """Return whether the ETag is that of the content, as far as that can be known.
 
         A store that keeps the two in different files may answer with an old content and a new ETag while somebody
         writes. A write on such a condition would undo what was written.

@@ -68,7 +68,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         origin: the snapshot.
         target: the lineage; empty, or left by an earlier attempt at this.
         holder: who needs the snapshot; the same for each attempt, and of nobody else.
-        copiers: how files are copied, and who is told.
+        copiers: how files are copied, and what is called after each.
 
     Returns:
         The snapshot's manifest.
@@ -236,7 +236,7 @@ def _as_it_is(origin: Origin, file: File, listed: Mapping[str, Entry]) -> Entry:
     found = origin.repository.store.head(key)
     if found is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
-    # Whether ETags are checksums there, the object as it is now tells.
+    # The object as it is now shows whether ETags are checksums there.
     plain = found.plain and _MD5.fullmatch(file.etag) is not None
     if not agree(Found(file.size, file.etag, file.checksum, plain), found):
         raise MismatchError(f"{key}, a file of snapshot {origin.id}, is not what was published")

@@ -83,7 +83,7 @@ def take(
         layout: how its checkpoints are to be read.
         request: what is wanted.
         now: seconds since the epoch.
-        copiers: how files are copied, and who is told.
+        copiers: how files are copied, and what is called after each.
 
     Returns:
         The manifest that was published, which may be another process's.

@@ -51,7 +51,7 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
     Args:
         origin: the snapshot.
         layout: how its checkpoints are to be read.
-        copiers: how many files are read at a time, and who is told.
+        copiers: how many files are read at a time, and what is called after each.
 
     Raises:
         UnknownSnapshotError: there is no such snapshot.
@@ -127,7 +127,7 @@ def _compared(origin: Origin, key: str, file: File, digest: Digest) -> tuple[str
 def _wrong_checkpoints(
     origin: Origin, layout: Layout, made: Manifest, copiers: Copiers, unread: list[str]
 ) -> list[str]:
-    """Return why a query could not go on from the files, of each for which that is so; what cannot be told: unread."""
+    """Return why a query could not go on from the files, of each for which that is so; what cannot be known: unread."""
     problems = []
     for query, at in sorted(made.queries.items()):
         listing = {

@@ -35,7 +35,7 @@ def note_from(connect: Callable[[], AppObjects], name: str) -> None:
 
 
 def of_directory(objects: AppObjects, directory: str) -> str:
-    """Return what the query is called, the directory's name if nothing else is known, without what tells starts apart.
+    """Return the query's name, the directory's if nothing else is known, without what distinguishes starts.
 
     Raises:
         Exception: what the store's client raises.

@@ -63,7 +63,7 @@ def _reach(config: DriverConfig, credentials: Credentials | None) -> S3Client:
 
 
 def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
-    """Check that the store refuses to overwrite when told so.
+    """Check that the store refuses to overwrite when asked to.
 
     Raises:
         FaultError: STORAGE_UNSUITABLE if it overwrites: two drivers could then own one checkpoint.

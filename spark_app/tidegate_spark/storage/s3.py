@@ -245,7 +245,7 @@ class S3Store:
             errors = [error for error in answer.get("Errors", []) if error.get("Code") not in _MISSING_CODES]
             if not errors:
                 return
-            # A busy store answers 200, and tells of each object that it did not get to.
+            # A busy store answers 200, and names each object that it did not get to.
             final = [error for error in errors if error.get("Code") not in _MOMENTARY_CODES or "Key" not in error]
             if final or attempt == ATTEMPTS - 1:
                 first = (*final, *errors)[0]
@@ -347,7 +347,7 @@ def _is_momentary(error: Exception) -> bool:
 
 
 def _found(answer: dict[str, Any]) -> Found:
-    """Return what the answer to a HEAD tells."""
+    """Return what the answer to a HEAD says."""
     etag = _quoted(str(answer["ETag"]))
     encrypted = "kms" in str(answer.get("ServerSideEncryption", "")) or answer.get("SSECustomerAlgorithm")
     plain = len(etag.strip('"')) == 32 and not encrypted

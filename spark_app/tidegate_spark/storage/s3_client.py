@@ -151,7 +151,7 @@ def connect(
             **identity,
         )
     except ValueError as error:
-        # Whatever else is no value is told by the one who reads it: of this one nobody but the spec is the cause.
+        # Other invalid values are reported by whoever reads them: this one can come only from the spec.
         raise EndpointError(str(error)) from error
 
 

@@ -90,7 +90,7 @@ def _session_of(variables: StartVariables) -> Session:
                 return super(StartSession, self).create_client(service_name, *args, **named)
 
             client = reached_by(dict(variables.proxies))
-            # Only a client tells where it leads if no endpoint is named.
+            # Only a client shows where it leads if no endpoint is named.
             bypasses = variables.proxies and variables.bypasses(client.meta.endpoint_url)
             return reached_by({}) if bypasses else client
 

@@ -204,7 +204,7 @@ class NotDeletedError(SnapshotError):
 
 
 def agree(source: Found, copy: Found) -> bool:
-    """Return whether both have the same content, as far as sizes, ETags and the store's checksums can tell.
+    """Return whether both have the same content, as far as sizes, ETags and the store's checksums can show.
 
     Equal ETags say so; different ones say nothing unless both are plain.
     """

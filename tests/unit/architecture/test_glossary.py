@@ -33,6 +33,8 @@ ONLY_ON_PAGES = {
     "roll back": r"\b(?:takes?|taken|took|taking) (?:\w+ )?back\b",
 }
 """Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
+ONLY_IN_PRODUCT = {"report, publish, call with, distinguish": r"\btold\b|\btell(?:s|ing)?\b"}
+"""Likewise, for the comments and docstrings of operator and runtime: "is told of" hides who gives what to whom."""
 IDENTIFIERS = {
     "message, text, details": r"last_words|_?words_of",
     "reported, events": r"_?told|_?is_told|RememberTold|TellOfMessage|_?tell|tell_(?:notices|scaling)",
@@ -143,6 +145,11 @@ def test_pages_are_in_the_glossarys_words() -> None:
 
 def test_comments_and_texts_are_in_the_glossarys_words() -> None:
     assert replaced(code(), PAGES) == []
+
+
+def test_the_products_comments_say_who_reports_what() -> None:
+    product = {path: text for path, text in code().items() if path.startswith(("operator/", "spark_app/"))}
+    assert replaced(product, ONLY_IN_PRODUCT) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ class AutoscalerMemory(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """What it learned of a version, and what the last change of the target is judged by.
 
     ``usable_share`` is that of the time of so many ``executors`` that batches can use. The step from
-    ``ineffective_from`` to ``ineffective_executors`` was of no use: what was done before and after it tells that. Then
+    ``ineffective_from`` to ``ineffective_executors`` was of no use: what was done before and after it shows that. Then
     come the rows that arrived, if the application kept up all the same (0: it did not), and how often in a row it was.
     ``tasks_at_once`` is 0 unless there were more than partitions. Then come what an executor did in large batches, how
     large they were, and the ``shares`` of the queries, in the order of their names, in those rows.

@@ -367,7 +367,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
 def encode_status(status: StreamingAppStatus) -> dict[str, Any]:
     """Return the status as the API server stores it: camelCase, times as RFC 3339, without what has its default.
 
-    Equal values give equal mappings, so a comparison tells whether a write is needed.
+    Equal values give equal mappings, so a comparison shows whether a write is needed.
     """
     encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded

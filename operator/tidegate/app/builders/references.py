@@ -73,7 +73,7 @@ def spared_by(spec: StreamingAppSpec) -> frozenset[str]:
 
 
 def secret_to_try(app: StreamingApp, name: str) -> dict[str, Any]:
-    """Return an empty Secret of a name, whose creation is only tried: that tells whether there is one of that name."""
+    """Return an empty Secret of a name, whose creation is only tried: that shows whether there is one of that name."""
     metadata = {"name": name, "namespace": app.metadata.namespace, "labels": labels(app.metadata.name)}
     return {"apiVersion": "v1", "kind": SECRET, "metadata": metadata}
 

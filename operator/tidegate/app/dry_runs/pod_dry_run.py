@@ -26,7 +26,7 @@ from tidegate_spark.contract.protocol import ROLE_REPARTITION
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
 """Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
 MISSING_LASTS = 30.0
-"""Seconds for which it counts that an object is missing: it can be created at any time, and nobody tells."""
+"""Seconds for which it counts that an object is missing: it can be created at any time, and no event says so."""
 PATIENCE = 10.0
 """Seconds to wait for an answer."""
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class PodDryRun:
     async def check(self, o: Observation) -> PodRejection | None:
         """Return what is wrong with a pod of the spec's version in itself.
 
-        None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will tell. What
+        None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will show it. What
         depends on what else there is (quotas, policies, webhooks that do not answer) is left to that, too; only that an
         account or a class which the spec names does not exist is known before, because admission says it by its name.
         """

@@ -34,7 +34,7 @@ class Restart:
 
 
 def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[Restart, ...]:
-    """Return the restarts that ``new`` tells of and ``old`` does not; the reasons are the conditions' words.
+    """Return the restarts that ``new`` has and ``old`` does not; the reasons are the conditions' words.
 
     Args:
         old: as it was before an operator's write.
@@ -55,7 +55,7 @@ def _process_restarts(status: StreamingAppStatus) -> int:
 
 
 def _had_a_process(status: StreamingAppStatus) -> bool:
-    """Return whether the launch that a status tells of came to a driver process, as far as was seen."""
+    """Return whether the launch of a status came to a driver process, as far as was seen."""
     if status.phase is Phase.PENDING:
         return False  # its pod was refused, or never made
     ready, driver = status.condition("Ready"), status.driver

@@ -71,7 +71,7 @@ def check_labels_in(o: Observation) -> float | None:
 
 
 def notice_events(o: Observation, now: float) -> tuple[Action, ...]:
-    """Tell as events what the runtime wants people to know once."""
+    """Publish, as events, what the runtime wants people to know once."""
     if o.agent is None:
         return ()
     report = o.agent.report

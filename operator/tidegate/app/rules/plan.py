@@ -213,7 +213,7 @@ def _events_to_publish(
 
 
 def _is_reported_with_upgrade(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> bool:
-    """Return whether a verdict repeats what was told with the step of an upgrade: something else came in between."""
+    """Return whether a verdict repeats what was published with an upgrade's step: something else came in between."""
     upgrade = status.upgrade
     if upgrade is None or upgrade.phase is UpgradePhase.GATE or verdict.reason != reason_of(upgrade):
         return False  # the gate is no step's: a launch leads to it
@@ -226,7 +226,7 @@ def _announce(observation: Observation, verdict: Verdict, status: StreamingAppSt
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
     if same or _is_reported_with_upgrade(observation, verdict, status):
         return ()
-    # Since when it was otherwise, as stored: what recurs is told again, what is only decided again, later, is not.
+    # Since when it was otherwise, as stored: what recurs is published again, what is only decided again, later, is not.
     since = old.last_transition_time.timestamp() if old is not None else 0.0
     occasion = f"{status.epoch}/{new.status}/{since:.0f}"
     warning = verdict.warning or verdict.health is Health.STALLED

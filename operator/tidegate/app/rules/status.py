@@ -94,7 +94,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         restarts=count_restarts(o, verdict, now),
         queries=listed,
         more_queries=unlisted,
-        # What the driver's last words tell is of the lineage that it was to run in.
+        # What the driver's termination message says is of the lineage that it was to run in.
         batch=None if in_other else last_batch(o, queries, lineage),
         batches=() if in_other else last_batches(o, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
@@ -169,7 +169,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.selector,
         # The first committed batch of a driver is the sign of life that people wait for.
         any(query.batch_id is not None for query in status.queries),
-        # Each end is told once: its event and its count depend on its being written at once.
+        # Each end is reported once: its event and its count depend on its being written at once.
         (last.reason, last.exception, last.exit_code, last.completion_time) if last else None,
         status.restarts,
         status.start_from,
@@ -178,7 +178,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.last_stable,
         without_progress(status.upgrade),
         status.snapshots,
-        # The target is written before the driver hears of it; an edit is told from what the spec said before.
+        # The target is written before the driver hears of it; an edit is recognized by what the spec said before.
         (status.autoscaling.target, status.autoscaling.last_scale, status.autoscaling.basis)
         if status.autoscaling
         else None,
@@ -192,7 +192,7 @@ def _advised(status: StreamingAppStatus) -> tuple[object, ...]:
 
 def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
     repartition = status.upgrade.repartition if status.upgrade is not None else None
-    # Rates change with every look; only a committed batch makes them worth telling.
+    # Rates change with every poll; only with a committed batch are they written.
     return (
         tuple((q.name, q.batch_id) for q in status.queries),
         tuple(c.message for c in status.conditions),
@@ -214,7 +214,7 @@ def _executors(o: Observation) -> ExecutorsStatus:
 def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     """Return how many partitions the lineage's state has, 0 as long as that is not known.
 
-    By the word of the queries that read it; before they have told, what it was to have when the lineage was opened.
+    As the queries report that read it; before they have, what it was to have when the lineage was opened.
     """
     known, wanted = o.app.status, o.app.spec.state.partitions
     if not lineage:
@@ -324,7 +324,7 @@ def _query(report: QueryReport) -> QueryStatus:
 
 
 def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
-    """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
+    """Return the query with the batch of its driver's termination message: nobody asks an agent that has ended."""
     # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
     reported = last_report(driver)
     last = reported.batches.get(query.name, -1) if reported else -1

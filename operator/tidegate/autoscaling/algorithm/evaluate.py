@@ -44,7 +44,7 @@ class Evaluation:
     needed: float = 0.0
     bounds: Bounds | None = None
     wait: float | None = None
-    """Seconds until it would be due if the figures stay as they are."""
+    """Seconds until it would be due if the measurements stay as they are."""
     soon: float = 0.0
     """The need for what has arrived lately, if that is more."""
 
@@ -54,12 +54,12 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
 
     Args:
         settings: what a person asks for.
-        situation: what is now, with the figures.
+        situation: what is now, with the measurements.
         past: what the evaluation before left.
     """
     past = _of_version(past, situation)
     active = settings.mode is Mode.ACTIVE
-    # An edit may ask for another number and for the autoscaler at once: the driver has not been told of it yet.
+    # An edit may ask for another number and for the autoscaler at once: the driver does not know of it yet.
     current = (past.target or situation.asked or situation.wanted) if active else situation.wanted
     past = dataclasses.replace(past, target=current if active else 0)
     within = min(max(current, settings.fewest), settings.most)
@@ -149,7 +149,7 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
         return say(Reason.STEADY, current, False)
     fewer = max(enough, _lowest_after_step(settings, current))
     past = dataclasses.replace(past, below_since=past.below_since or situation.steady)
-    # What the load fell to is known when no figure is a mean of before and after: one step goes there, and not two.
+    # The lower load is known once no measurement averages before and after: one step goes there, and not two.
     since = max(past.peaks_since, past.changed_at)
     wait = max(since + settings.down_interval, past.below_since + settings.window) - situation.steady
     return say(Reason.SCALE_DOWN, fewer, True) if wait <= 0 else say(Reason.SCALE_DOWN_SOON, fewer, False, wait)
@@ -161,13 +161,13 @@ def _why_nothing_is_known(settings: Settings, situation: Situation) -> Reason:
     short = situation.lasting_shortage
     if short is None:
         return Reason.MEASURING
-    # Of executors that are not there, or come and go, there will never be figures; of few that stay, with batches.
+    # Of executors that are not there, or come and go, there will never be measurements; of few that stay, with batches.
     stays = short.running > 0 and situation.same_for >= settled_after(settings.window)
     return Reason.MEASURING if stays else Reason.EXECUTORS_MISSING
 
 
 def _needed_soon(settings: Settings, situation: Situation, past: Past, needed: float) -> float:
-    """Return the need for what has arrived lately, if that is more: while it grows the mean comes after it."""
+    """Return the need for what has arrived lately, if that is more: while the load grows, the mean lags behind."""
     measured = situation.measured
     if measured is None or measured.arriving_lately <= measured.arriving:
         return needed
@@ -178,7 +178,7 @@ def _needed_soon(settings: Settings, situation: Situation, past: Past, needed: f
 def enough_executors(past: Past, current: int, bounds: Bounds) -> int:
     """Return how many would have been enough all the while, within the bounds."""
     peak = past.peaks[0][1] if past.peaks else float(current)
-    # With room to spare: what is taken away now must not be missed at the next breath of wind.
+    # With room to spare: what is taken away now must not be needed again at the next small increase.
     return max(min(math.ceil(peak * (1 + TOLERANCE) - ROUNDING), bounds.high), bounds.low)
 
 

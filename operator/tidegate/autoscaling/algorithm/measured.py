@@ -28,7 +28,7 @@ LATELY = 0.25
 SHORTEST = 0.5
 """Share of the window that has to be over before the first measurement after a change."""
 OVERDUE = 2.0
-"""So many times as long as usual, and the window, a query may be silent before its figures are too old."""
+"""A query may be silent for so many times its usual batch, and the window, before its numbers are too old."""
 HUNG = 0.5
 """Share of what the batch before did in a second below which one is taken to have hung."""
 FULL = 0.95
@@ -61,7 +61,7 @@ class Measured:
     saturated: bool
     """It does all it can: one batch after the other, and input waits or piles up."""
     lag_rows: int
-    """Rows at the sources beyond the last batches, -1 if no source tells."""
+    """Rows at the sources beyond the last batches, -1 if no source reports them."""
     backlog: float
     """Rows to be caught up with: that lag, and what arrives while one batch follows the other."""
     throttled: bool = False
@@ -77,10 +77,10 @@ class Measured:
     batch_seconds: float = 0.0
     """Of the longest of the last batches."""
     tasks_at_once: float = 0.0
-    """How many tasks ran at a time while there were batches, on the average; 0 if the driver does not tell."""
+    """How many tasks ran at a time while there were batches, on average; 0 if the driver does not report it."""
     idle_executors: int = -1
     source_partitions: int = -1
-    """Of all queries, -1 if one does not tell."""
+    """Of all queries, -1 if one does not report it."""
     state_partitions: int = 0
     uncounted: bool = False
     """Executors work, and of a query that has batches the driver has never reported a row."""
@@ -97,7 +97,7 @@ class Measured:
 
     @property
     def at_work(self) -> float:
-        """Share of the time in batches in which executors worked; 1 if the driver does not tell."""
+        """Share of the time in batches in which executors worked; 1 if the driver does not report it."""
         return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
 
     @property
@@ -129,7 +129,7 @@ def settled_after(window: float) -> float:
 
 
 def measure(history: History, window: float, cores: int) -> Measured | None:
-    """Return what the newest samples show, None if it is too early to tell.
+    """Return what the newest samples show, None if it is too early.
 
     Args:
         history: the samples.

@@ -31,7 +31,7 @@ _UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY, Reason.CONTINUOUS_TR
 
 
 def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
-    """Return what is, without the figures: the same text for as long as it is so."""
+    """Return what is, without numbers: the same text for as long as it is so."""
     return _what(settings, situation, result)
 
 

@@ -44,7 +44,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is recommended, with the figures it was made of, in words and as numbers."""
+    """What is recommended, and the numbers behind it, as text and as values."""
 
     mode: Mode
     evaluation: Evaluation
@@ -52,7 +52,7 @@ class Advice:
     measured: Measured | None
     at: float
     summary: str = ""
-    """The beginning of the message, without its figures."""
+    """The beginning of the message, without its numbers."""
 
 
 def recommend(settings: Settings, history: History, past: Past, sight: Sight) -> tuple[History, Advice]:
@@ -103,7 +103,7 @@ def _shortage(report: AgentReport, sight: Sight, history: History) -> Shortage |
         return None
     since = report.executors_short_since
     if since <= 0 and history.samples:
-        # An older runtime does not tell: then it is as old as what was seen of it. Of what is not looked at, because
-        # queries are paused, say, there is nothing to be told.
+        # An older runtime does not report it: then it is as old as what was seen of it. What is not observed (because
+        # queries are paused, say) is not reported.
         since = sight.now - (sight.steady - history.since)
     return Shortage(report.executors_running, report.executors_leaving, since) if since > 0 else None

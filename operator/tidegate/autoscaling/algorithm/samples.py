@@ -30,14 +30,14 @@ class QueryCount:
     """Of its last batch, and below how many rows that had."""
     batch_rows: float
     lag_rows: int
-    """Rows that its last batch left at the sources, -1 if they do not tell."""
+    """Rows that its last batch left at the sources, -1 if they do not report them."""
     rested: bool
     """A trigger has found nothing to read since its last batch."""
     source_partitions: int = -1
     """-1: not known."""
     state_partitions: int = 0
     at_batch: bool = False
-    """Another batch is under way; False also if the driver does not tell."""
+    """Another batch is under way; False also if the driver does not report it."""
 
     @property
     def idle(self) -> bool:
@@ -68,9 +68,9 @@ class Sample:
     wanted: int
     running: int
     task_seconds: float
-    """Work of all executors up to the last commit; negative if the driver does not tell."""
+    """Work of all executors up to the last commit; negative if the driver does not report it."""
     idle_executors: int
-    """Those that have had no task for a while, -1 if the driver does not tell."""
+    """Those that have had no task for a while, -1 if the driver does not report them."""
     queries: tuple[QueryCount, ...]
 
     @property

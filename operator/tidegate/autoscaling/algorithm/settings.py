@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 TOLERANCE = 0.1
-"""Share by which the need may differ from what there is before anything is done: figures are never exact."""
+"""Share by which the need may differ from what there is before anything is done: measurements are never exact."""
 ROUNDING = 1e-6
 """By so much a number that is whole by its meaning may differ from that."""
 PERIOD = 10.0
@@ -44,7 +44,7 @@ class Settings:
     catch_up: float = 600.0
     """Seconds in which a backlog is to be worked off."""
     window: float = 60.0
-    """Seconds over which figures are taken."""
+    """Seconds over which is measured."""
     stabilization: float = 15.0
     """Seconds for which more have to be needed before there are more."""
     down_interval: float = 600.0

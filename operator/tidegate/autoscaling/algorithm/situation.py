@@ -21,7 +21,7 @@ class Obstacle(Enum):
     """The queries do not run yet."""
     PAUSED = auto()
     CONTINUOUS = auto()
-    """A query has a continuous trigger, of which there are no figures."""
+    """A query has a continuous trigger, of which there are no measurements."""
     REPARTITIONING = auto()
     UPGRADING = auto()
 
@@ -67,9 +67,9 @@ class Situation:
     now: float
     """Seconds since the epoch."""
     steady: float
-    """Seconds of the monotonic clock: how long something has been so is told by it, since nobody sets it."""
+    """Seconds of the monotonic clock: it measures how long something has been so, since nobody sets it."""
     wanted: int
-    """Executors that the driver was told to have."""
+    """Executors that the driver was asked for."""
     cores: int
     """Tasks that one executor runs at a time."""
     version: str

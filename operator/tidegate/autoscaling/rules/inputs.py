@@ -24,7 +24,7 @@ def is_autoscaled(app: StreamingApp) -> bool:
 
 
 def settings_of(spec: AutoscalingSpec) -> Settings:
-    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells."""
+    """Return what a person asks of the autoscaler, without excluded periods whose schedule has no times."""
     return Settings(
         most=spec.max_executors,
         fewest=min(spec.min_executors, spec.max_executors),

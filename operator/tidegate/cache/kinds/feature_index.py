@@ -9,7 +9,7 @@ from tidegate.engine.resource_key import Key
 
 
 class FeatureIndex:
-    """Told of each application that comes, changes or goes; what is nothing to a feature, it leaves as it is here."""
+    """Called with each application that comes, changes or goes; a feature overrides only what concerns it."""
 
     def __init__(self, namespaces: Collection[str] = ("",)) -> None:
         """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""

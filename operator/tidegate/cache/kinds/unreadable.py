@@ -75,7 +75,7 @@ class InvalidResourceReporter:
         self._client = client
         self._events = events
         self._reported: OrderedDict[str, str] = OrderedDict()
-        """Uids, and in which version and hour each was told of, of those that take no status: events are forgotten."""
+        """Uids, and in which version and hour each was reported, of those that take no status: events are forgotten."""
 
     async def read_again(self, key: Key, admits: Admits) -> AppVersion | None:
         """Read an application for which there was no room, as a watch would; None if it is gone.
@@ -95,7 +95,7 @@ class InvalidResourceReporter:
         return await aside(partial(read_version, admits=admits), await cut(bytes(answer)))
 
     async def report_all(self, found: Iterable[Unreadable], now: float, kind: str) -> float | None:
-        """Tell of each of these: none has to wait for another; returns as :meth:`report`.
+        """Report each of these: none has to wait for another; returns as :meth:`report`.
 
         Raises:
             RetryLaterError: the API server cannot now, for one of them at least.
@@ -120,7 +120,7 @@ class InvalidResourceReporter:
             kind: of the resource.
 
         Returns:
-            Seconds until it is to be told again, None if its conditions tell it.
+            Seconds until it is to be reported again, None if its conditions say it.
 
         Raises:
             RetryLaterError: the API server cannot now.
@@ -149,7 +149,7 @@ class InvalidResourceReporter:
         if isinstance(answer, Conflict | NotFound):
             return None  # there is a later version, or none: the watch brings it
         if isinstance(answer, FAILURES):
-            # The event has told it; a resource that breaks its own schema may take no status.
+            # The event has reported it; a resource that breaks its own schema may take no status.
             log.warning("conditions not written", reason=Reason.INVALID_SPEC, why=str(answer))
             self._reported[app.metadata.uid] = version
             if len(self._reported) > _REMEMBERED:

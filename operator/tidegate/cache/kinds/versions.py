@@ -1,4 +1,4 @@
-"""Which objects are gone; for every cache. No I/O.
+"""Remembers which objects are gone, so that no cache takes a late version of one for a new object. No I/O.
 
 Caches are filled by watches and by our own writes, in any order.
 """
@@ -20,7 +20,7 @@ class Departed:
     def note(self, uid: str, version: float = float("inf")) -> None:
         """Note that an object is gone, for ever or, as far as is known, in this version.
 
-        A watch that selects by labels tells an end when somebody takes a label off, too: the object may come back.
+        A watch that selects by labels reports an end also when somebody takes a label off: the object may come back.
         """
         self._uids[uid] = max(version, self._uids.get(uid, 0.0))
         if len(self._uids) > _REMEMBERED:

@@ -55,8 +55,8 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
         namespace: where; empty for all namespaces.
         index: takes the resources in.
         decode: raises UnreadableAppError for what does not fit the model.
-        wake: is told of each resource that changed, came or went.
-        wake_beside: is told of them afterwards: of all of a list together.
+        wake: called with each resource that changed, came or went.
+        wake_beside: called with them afterwards: with all of a list together.
     """
     path = collection(kind, namespace)
 

@@ -26,7 +26,7 @@ async def watch_pods(
         client: of the API server.
         metrics: count the events.
         index: takes the pods in.
-        wake: is told of each application that is to be looked at.
+        wake: called with each application that is to be reconciled.
         namespace: where; empty for all namespaces.
     """
     watch = Watch(client, collection("Pod", namespace), _SELECTOR, read_record)

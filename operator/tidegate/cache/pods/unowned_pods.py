@@ -11,7 +11,7 @@ log = structlog.get_logger()
 
 
 class UnownedPods:
-    """Tells once of each pod that has our labels and no owner that makes it ours.
+    """Logs once each pod that has our labels and no owner that makes it ours.
 
     It counts as nobody's, and is never deleted by us. Where its name is in the way of a pod of ours, the application
     says so (PodNameTaken).
@@ -22,7 +22,7 @@ class UnownedPods:
         self._reported = Departed()
 
     def note(self, pod: PodRecord) -> None:
-        """Log a pod if it is a stranger that was not told of."""
+        """Log a pod if it has no owner of ours and was not logged before."""
         if pod.role or pod.uid in self._reported:
             return
         self._reported.note(pod.uid)

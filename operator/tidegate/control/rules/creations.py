@@ -1,4 +1,4 @@
-"""Which of the resources that are wanted are created now, if the API server did not let some be created before. No I/O.
+"""Which resources are created now, and which wait because the API server refused them before. No I/O.
 
 A ResourceQuota or a failing webhook lasts for hours, and each answer of such a webhook takes seconds. So of what was
 tried before one is tried in each pause, the one that waits longest, and the others follow at once when it is created.

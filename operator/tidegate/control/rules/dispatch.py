@@ -97,7 +97,7 @@ def _fitting(line: Sequence[ControlMessage], room: int, size: int = _FRAME) -> t
 
 
 def build_order(message: ControlMessage) -> ControlOrder:
-    """Return what the driver is told of a message."""
+    """Return a message as the driver gets it."""
     namespace, name = message.key
     return ControlOrder(
         message.metadata.uid,

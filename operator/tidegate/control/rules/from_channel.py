@@ -31,7 +31,7 @@ _ID = re.compile("[0-9a-f]{32}")
 
 
 def asked_of(o: ControlObservation) -> tuple[AskedMessage, ...]:
-    """Return the messages that a driver tells of, as many as one may: what answers is the application's own process."""
+    """Return the messages that a driver reports, as many as one may: what answers is the application's own process."""
     reported = (o.agent.control.asked or ()) if o.agent is not None else ()
     fit = (it for it in reported if _ID.fullmatch(it.report.id) and it.type in CLUSTER_TYPES)
     return tuple(it for it in fit if len(it.payload.encode()) <= LONGEST_ASKED)[:MOST_ASKED]
@@ -49,7 +49,7 @@ def to_be_made(o: ControlObservation, now: float) -> tuple[list[Mapping[str, Any
 
 
 def ends_of(o: ControlObservation, statuses: Iterable[tuple[str, ControlMessageStatus]]) -> tuple[MessageEnd, ...]:
-    """Return what the driver is to be told: of messages whose end is written down, and of those that can have none.
+    """Return the results for the driver: of messages whose end is recorded, and of those that can have none.
 
     Args:
         o: everything that is known.
@@ -70,7 +70,7 @@ def is_reported(s: Seen) -> bool:
 
 
 def await_report(s: Seen, now: float) -> MessageVerdict | None:
-    """Wait for the driver to tell of it again; one that runs and does not know of it never will."""
+    """Wait for the driver to report it again; one that runs and does not know of it never will."""
     if not s.message.is_from_channel:
         return None
     if takes_messages(s.o) and is_reported(s):

@@ -61,7 +61,7 @@ PROGRESS_INTERVAL = 10.0
 MOST_REMOVED = 64
 """Resources that one plan removes; there may be thousands, and others wait for a worker."""
 _QUIET = frozenset({Reason.OFFERED, Reason.QUEUED, Reason.IN_FORCE})
-"""Reasons that are no events of their own: what follows is told."""
+"""Reasons that are no events of their own: what follows is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _judge(o: ControlObservation, now: float) -> list[_Judged]:
 
 
 def _ends(o: ControlObservation, judged: list[_Judged]) -> tuple[MessageEnd, ...]:
-    """Return what the driver is told of messages from a channel: their ends are written down before it is."""
+    """Return the results of channel messages for the driver: each is recorded before it is sent."""
     ended = (it for it in judged if it.seen.message.is_from_channel and it.verdict.phase in FINAL)
     return from_channel.ends_of(
         o,
@@ -162,7 +162,7 @@ def _in_turn(it: _Judged, dispatch: Dispatch) -> _Judged:
 def _writes(
     o: ControlObservation, judged: list[_Judged], dispatch: Dispatch, now: float
 ) -> tuple[tuple[ControlAction, ...], float | None]:
-    """Return what is to be written and told now, and in how many seconds there is more."""
+    """Return what is to be written and sent now, and in how many seconds there is more."""
     actions: list[ControlAction] = []
     left = time_left(o.memory.progress_written_at, PROGRESS_INTERVAL, now)
     due = None

@@ -1,4 +1,4 @@
-"""The rule for messages that asked for a snapshot: from its completion until people have it. No I/O.
+"""The rule for messages that asked for a snapshot, once the driver has done its part. No I/O.
 
 Such a message ends when its StreamSnapshot is Ready, or a dump's files are written, whether or not the driver still
 runs.

@@ -44,7 +44,7 @@ def _receiver(s: Seen) -> str:
 
 
 def is_core(old: ControlMessageStatus, new: ControlMessageStatus) -> bool:
-    """Return whether more than words and figures has changed: whoever waits, waits for that."""
+    """Return whether more than messages and numbers has changed: whoever waits, waits for that."""
     return _core(old) != _core(new)
 
 

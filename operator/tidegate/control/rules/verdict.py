@@ -26,7 +26,7 @@ class Seen:
     at: float
     """What the time is by the API server's clock, by which messages are created and expire; seconds since 1970."""
     report: MessageReport | None = None
-    """What the driver tells of it."""
+    """What the driver reports of it."""
     snapshot: StreamSnapshot | None = None
     """The StreamSnapshot of what it had taken."""
     before: OpenCount = OpenCount()
@@ -66,7 +66,7 @@ class MessageVerdict:
     makes: Mapping[str, Any] | None = None
     """The StreamSnapshot that is to be made of what the driver took."""
     results: Mapping[str, str] = field(default_factory=dict)
-    """What it made, beside what the driver tells of."""
+    """What it made, beside what the driver reports."""
 
 
 def refers_to_its_app(s: Seen) -> bool:
@@ -83,5 +83,5 @@ def takes_messages(o: ControlObservation) -> bool:
 
 
 def ordered_seconds_ago(o: ControlObservation, now: float) -> float:
-    """Return how long ago the driver process that runs now was told; infinity if it was not."""
+    """Return how long ago the message was sent to the driver process that runs now; infinity if it was not."""
     return seconds_since_notified(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)

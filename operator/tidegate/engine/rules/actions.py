@@ -24,7 +24,7 @@ class EnsureAccess:
 
 @dataclass(frozen=True, slots=True)
 class PublishEvent:
-    """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
+    """Publish a Kubernetes Event; ``occasion`` makes its name, so that the same thing is published once."""
 
     reason: AnyReason
     message: str

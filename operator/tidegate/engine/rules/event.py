@@ -30,7 +30,7 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
     """Return an Event about an application or another resource of ours.
 
     Its name follows from what it says: a decision that is carried out twice, because the operator died in between,
-    is told once (the second create is answered with a conflict).
+    is published once (the second create is answered with a conflict).
 
     Args:
         about: metadata of the resource.
@@ -38,7 +38,7 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
         message: for a person; cut at :data:`MESSAGE_LIMIT`.
         now: when it happened, with a time zone.
         warning: True for what needs attention.
-        key: tells apart what happens again with the same words, such as the epoch.
+        key: distinguishes what happens again with the same message, such as the epoch.
         kind: of the resource.
         any_message: it is the same event whatever the message.
     """

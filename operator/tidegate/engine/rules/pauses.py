@@ -41,7 +41,7 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 
 def clocks_time_left(since: float, pause: float, now: float) -> float:
-    """Return the seconds left of a pause whose beginning another clock tells, such as a node's or the API server's.
+    """Return the seconds left of a pause whose beginning is by another clock, such as a node's or the API server's.
 
     That one may be ahead of ours, by no more than the pause: until its time has come all of the pause is left, so
     twice the pause is the longest. A beginning that is further ahead is not believed, and the pause is over.
@@ -59,7 +59,7 @@ def patience_left(metadata: Metadata, now: float) -> float:
 
 
 def hour_of(now: float) -> str:
-    """Return the hour, as a part of an event's occasion: what lasts is told again when its event is forgotten."""
+    """Return the hour, as a part of an event's occasion: what lasts is published again when its event is forgotten."""
     return f"{now // EVENT_SECONDS:.0f}"
 
 

@@ -223,7 +223,7 @@ def _item(items: Any, index: str) -> Any:
 
 
 def _with_kind(value: Any, found: str, at: str) -> Iterator[str]:
-    """Yield where a value of a kind stands, here or directly in what is here: of mappings only the key may be told."""
+    """Yield where a value of a kind is, here or directly in what is here: messages name only the key of a mapping."""
     if _is(value, found):
         yield at
     elif isinstance(value, Mapping):

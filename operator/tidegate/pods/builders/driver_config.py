@@ -185,7 +185,7 @@ def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:
     filled = began is not None and began.lineage == lineage and began.has_started
     # Of a lineage that is made of another one the status has a batch before anything is in it.
     own_batch = status.batch is not None and (lineage == FIRST_LINEAGE or _began_empty(app, opening))
-    # Those that the status lists are of its lineage alone: of one that a repartition made its own driver told them.
+    # The status lists those of its own lineage alone: for a repartition's lineage, its driver reported them.
     repartitioned = opening == OPENS_REPARTITIONED and status.lineage == lineage and bool(status.batches)
     return own_batch or stable or filled or repartitioned
 

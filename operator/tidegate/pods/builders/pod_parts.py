@@ -99,7 +99,7 @@ def resource_requirements(role: str, resources: Resources) -> dict[str, Any]:
 
 
 def is_injected(app: StreamingApp) -> bool:
-    """Tell whether the runtime comes into the pods through the init container."""
+    """Return whether an init container brings the runtime into the pods."""
     return app.spec.application.runtime is Runtime.INJECTED
 
 
@@ -187,7 +187,7 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platf
         ]
     names = sorted(item["name"] for item in user_env if "secretKeyRef" in (item.get("valueFrom") or {}))
     if names:
-        # So that their values are left out of what the runtime prints and tells.
+        # So that their values are left out of what the runtime prints and reports.
         env.append({"name": SECRET_VARIABLES, "value": ",".join(names)})
     if platform.runtime_log_format == LOG_FORMAT_JSON:
         env.append({"name": LOG_FORMAT_VARIABLE, "value": LOG_FORMAT_JSON})

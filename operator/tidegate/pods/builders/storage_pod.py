@@ -75,7 +75,7 @@ class Errand:
     spark: SparkContainer | None = None
     """It needs Spark, which the operator's image has not."""
     made_of: str = ""
-    """What tells it from a pod that took something else of the application; empty: its whole version does."""
+    """What distinguishes it from a pod that took something else of the application; empty: its whole version does."""
     users_env: tuple[Mapping[str, Any], ...] = ()
     """Variables of the application's beside those that every such pod has."""
     files: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "annotations": {
             **platform.pod_annotations,
             ANNOTATION_APP_UID: app.metadata.uid,
-            # The hash tells a pod that was made before somebody fixed the spec from one made after.
+            # By the hash, a pod made before somebody fixed the spec differs from one made after.
             ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app),
         },
         "ownerReferences": [dict(errand.owner)],
@@ -141,7 +141,7 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
     """Return 16 hexadecimal digits over what such a pod takes of the application, and could be wrong in it.
 
     A limit of processors is no such thing: a pod that the API server took goes on with the one that it has, and what
-    was told apart by it would be replaced, after hours of work, when the operator begins to give limits.
+    was distinguished by it would be replaced, after hours of work, when the operator begins to give limits.
 
     Args:
         app: the application.

@@ -32,7 +32,7 @@ class Platform:
             purge pods run.
         operator_image_pull_policy: when nodes pull that image for them.
         runtime_log_format: form of the runtime's own log lines in the applications' pods; text or json.
-        key_id: tells the operator's key from others, and nothing of it.
+        key_id: identifies the operator's key, and shows nothing of it.
         floors: what LimitRanges of the namespace demand.
         pod_security: security context of every pod of an application; without numbers where the cluster assigns them.
         image_pull_secrets: names of Secrets in the namespaces of applications, for every pod, beside an application's

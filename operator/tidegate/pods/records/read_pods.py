@@ -346,7 +346,7 @@ def _seconds(time: datetime.datetime | None) -> float:
 def time_from_seconds(seconds: float) -> datetime.datetime | None:
     """Return a time in whole seconds with its zone, as the API server keeps it; None for 0 and for what is no time.
 
-    An agent is the application's own process: what it tells must not be able to keep the operator from deciding.
+    An agent is the application's own process: what it reports must not be able to keep the operator from deciding.
     """
     try:
         return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC) if seconds else None

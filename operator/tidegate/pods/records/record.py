@@ -77,7 +77,7 @@ class PodRecord:
     silent_since: float = 0.0
     """Since when none of its containers runs and nothing in the pod says why; 0: one does, it does, or it has ended."""
     delay: StartDelay | None = None
-    """Why that is so; what only events tell is looked up after a while, and filled in by who observes."""
+    """Why that is so; what only events say is read after a while, and added by the observation."""
     reason: str = ""
     """The pod's own reason, for example Evicted."""
     message: str = ""
@@ -126,16 +126,16 @@ def of_driver(executor: PodRecord, driver: PodRecord) -> bool:
 
 
 def process_of(pod: PodRecord) -> str:
-    """Return what tells one process of a pod from another: what was said to, or by, one is of that one alone."""
+    """Return what identifies one process of a pod: orders to it, and reports from it, are of that one alone."""
     return f"{pod.uid}/{pod.restarts}"
 
 
 def seconds_since_notified(driver: PodRecord | None, reported: str, at: float, now: float) -> float:
-    """Return how long ago the driver process that runs now was told something; infinity if it was not.
+    """Return how long ago the driver process that runs now got an order; infinity if it did not.
 
     Args:
         driver: its pod.
-        reported: the process that was told last, as :func:`process_of` names it.
+        reported: the process that got it last, as :func:`process_of` names it.
         at: when; one that is still to come was noted before somebody set the clock back.
         now: seconds since the epoch.
     """

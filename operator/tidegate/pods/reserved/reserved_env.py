@@ -27,7 +27,7 @@ SPARKS = (
     "SPARK_EXECUTOR_POD_NAME",
     "SPARK_RESOURCE_PROFILE_ID",
 )
-"""What Spark tells each executor in variables."""
+"""The variables that Spark sets for each executor."""
 
 PREFIX_REMEDY = messages.reserved_variable(PREFIX)
 SPARKS_REMEDY = messages.SET_BY_SPARK

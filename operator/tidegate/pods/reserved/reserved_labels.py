@@ -21,7 +21,7 @@ def refuse_in_template(template: Mapping[str, Any], field: str) -> None:
     """Raise if a user's template sets one.
 
     Args:
-        template: the template; what is wrong with its shape is told by whoever merges it.
+        template: the template; what is wrong with its shape is reported by whoever merges it.
         field: its path in the spec.
 
     Raises:

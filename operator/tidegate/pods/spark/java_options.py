@@ -1,4 +1,4 @@
-"""Which of the options of the driver's JVM another pod's needs that reaches the same storage. No I/O."""
+"""Which options of the driver's JVM a helper pod's JVM needs to reach the same storage. No I/O."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def image_of(snapshot: StreamSnapshot, app: StreamingApp | None) -> str:
     """Return the image that an export runs in, empty if none is known, or none may run.
 
     The one that wrote the state comes before the one that the application has by now. Of an imported snapshot only the
-    manifest tells that one, and whoever can write to its bucket writes that.
+    manifest names that one, and whoever can write to its bucket writes that.
     """
     asked = snapshot.spec.export.image if snapshot.spec.export is not None else ""
     if is_imported(snapshot):
@@ -44,7 +44,7 @@ def image_of(snapshot: StreamSnapshot, app: StreamingApp | None) -> str:
 
 
 def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrder:
-    """Return what the pod is told.
+    """Return the pod's order.
 
     Raises:
         SpecError: the memory does not do for Spark, or no image is known.

@@ -39,7 +39,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 REMINDER = 30.0
-"""Seconds between two orders to an agent whose report does not tell whether it knows of the first."""
+"""Seconds between two orders to an agent whose report does not say whether it knows of the first."""
 HELD_PAUSE = 60.0
 """Seconds until another pod asks whether the snapshot is still held."""
 _DELETING = SnapshotPhase.DELETING
@@ -85,7 +85,7 @@ def release_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
 
 
 def release_what_never_was(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Release what nobody was told to take."""
+    """Release what nobody was asked to take."""
     return None if o.snapshot.status.snapshot_id and o.snapshot.status.storage is not None else _release(o)
 
 
@@ -100,7 +100,7 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Have removed what was begun of one that is not complete, whatever is retained: nobody could use it.
 
     Nobody asked to wait for that, and the storage may be gone: if it is not done in time, the resource goes all the
-    same, and tells what it leaves.
+    same, and reports what it leaves.
     """
     if not _is_retained(o):
         return None

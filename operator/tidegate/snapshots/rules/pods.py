@@ -90,7 +90,7 @@ def time_left_since_end(pod: PodRecord, pause: float, now: float) -> float:
     """Return the seconds left of a pause since a pod ended.
 
     While its node's clock is too far ahead to be believed, the pause counts from the pod's creation, which the API
-    server's clock tells: another pod would end in such a time, too, and be replaced again and again without a pause.
+    server's clock shows: another pod would end in such a time, too, and be replaced again and again without a pause.
     """
     ended = pod.ended.completion_time if pod.ended is not None else pod.created_at
     return clocks_time_left(ended if ended <= now + pause else pod.created_at, pause, now)

@@ -199,7 +199,7 @@ def _queries(report: SnapshotReport) -> tuple[SnapshotQuery, ...]:
 
 
 def _version(status: StreamSnapshotStatus, report: SnapshotReport) -> SnapshotVersion | None:
-    """Return the version that the manifest names; its spec need not be told where it is known."""
+    """Return the version that the manifest names; its spec need not be in the answer where it is known."""
     known = status.version
     if not report.spec_hash or (known is not None and known.spec_hash == report.spec_hash):
         return known

@@ -98,7 +98,7 @@ def is_at_rest(o: SnapshotObservation) -> bool:
 
 
 def agents_report(o: SnapshotObservation) -> SnapshotReport | None:
-    """Return what the agent tells of this snapshot, None if nothing."""
+    """Return what the agent reports of this snapshot, None if nothing."""
     return find_report(o.agent.snapshots, o.snapshot) if o.agent is not None and refers_to_its_app(o) else None
 
 
@@ -127,7 +127,7 @@ def reason_of(report: SnapshotReport, usual: Reason) -> Reason:
 
 
 def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:
-    """Return how long ago the driver process that runs now was told; infinity if it was not."""
+    """Return how long ago the order was given to the driver process that runs now; infinity if it was not."""
     return seconds_since_notified(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)
 
 

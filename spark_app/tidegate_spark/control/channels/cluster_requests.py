@@ -35,7 +35,7 @@ def asked_id(entry: Entry) -> str:
 
 
 class ClusterRequests:
-    """One driver's. Thread safe. It may be lost: the operator says again what the driver still tells of."""
+    """One driver's. Thread safe. It may be lost: the operator sends again what the driver still reports."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
@@ -59,7 +59,7 @@ class ClusterRequests:
         return replace(report, state=end.state, reason=end.reason, message=end.message, results=results)
 
     def asked(self, entries: Iterable[Entry], reports: Mapping[int, MessageReport]) -> tuple[AskedMessage, ...]:
-        """Return what the operator is to be told, and forget what it said of others.
+        """Return the reports for the operator, and forget what it said of others.
 
         Args:
             entries: messages from a channel whose end is not written down.

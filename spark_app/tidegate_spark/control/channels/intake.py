@@ -54,10 +54,10 @@ class ServicePort(Protocol):
         """Log messages; when it returns they are there for good."""
 
     def answers(self) -> tuple[Ended, ...]:
-        """Return what is to be told."""
+        """Return the reports that are to be made."""
 
     def answered(self, sequences: Sequence[int]) -> None:
-        """Take note that it was told."""
+        """Note that it was reported."""
 
     def counted(self) -> tuple[int, dict[str, int]]:
         """Return how many messages came, and how many ended in which state."""
@@ -72,7 +72,7 @@ class Broker:
     make: Callable[[], Channel]
     """Returns a channel that is not open yet; may raise ChannelError."""
     reply_of: Callable[[Ended], Reply]
-    """Says what is told of a message."""
+    """Makes the report about a message."""
     types: tuple[str, ...] = ()
     """What may be sent through it; none: every type."""
 
@@ -88,7 +88,7 @@ class Intake:
         Args:
             broker: what is read.
             service: has messages logged.
-            notice: tells a person something.
+            notice: publishes a notice to people.
             clock: seconds since the epoch.
         """
         self._broker, self._service = broker, service

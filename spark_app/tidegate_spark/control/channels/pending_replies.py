@@ -26,13 +26,13 @@ class OpenMessage:
     """A message of which something may still come."""
 
     entry: Entry
-    """Without its payload, unless the operator is told that."""
+    """Without its payload, unless the operator gets that."""
     account: Account
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What is to be told of a message."""
+    """The reply to a message."""
 
     entry: Entry
     report: MessageReport
@@ -43,7 +43,7 @@ class Page:
     """All of it, as it is kept."""
 
     upto: int = 0
-    """Entries of the log up to here are in these figures."""
+    """Entries of the log up to here are in these numbers."""
     open: tuple[OpenMessage, ...] = ()
     unsent: tuple[Ended, ...] = ()
     received: int = 0
@@ -81,12 +81,12 @@ class PendingReplies:
 
     @property
     def ready(self) -> tuple[Ended, ...]:
-        """What is to be told, and is written down: in the order in which it came to be."""
+        """The replies that are recorded, in the order in which they came to be."""
         return self._ready
 
     @property
     def asked(self) -> tuple[AskedMessage, ...] | None:
-        """What the operator is to be told of, as it is written down; None: not yet."""
+        """The report for the operator, as it is recorded; None: not yet."""
         return self._asked
 
     def load(self, repository: SnapshotRepository, last: int, *, begin: bool = False) -> None:
@@ -129,7 +129,7 @@ class PendingReplies:
         self._upto = max(self._upto, upto)
 
     def end(self, reports: Iterable[MessageReport], *, answered: bool) -> None:
-        """Take note of what is known of open messages; those that have ended are to be told, if ``answered``."""
+        """Take note of what is known of open messages; those that have ended get replies, if ``answered``."""
         known = list(reports)
         self._reports = {it.sequence: it for it in known if involves_cluster(self._entries[it.sequence])}
         reports = [self.cluster.completed(self._entries[it.sequence], it) for it in known]

@@ -56,7 +56,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is to be told of one message."""
+    """The reply to one message."""
 
     key: str
     """The id that its sender gave it."""

@@ -14,7 +14,7 @@ SHORT_MESSAGE = 200
 
 
 def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
-    """Return what is told of a message. Told again it is the same event, by its source and id."""
+    """Return the reply to a message. A repeated reply is the same event, by its source and id."""
     entry, report = ended.entry, ended.report
     queries = {
         name: {

@@ -118,7 +118,7 @@ class Control:
             self._intake.start()
 
     def notify(self, registry: CollectorRegistry, secrets: Secrets) -> None:
-        """Tell figures to ``registry``, and ``secrets`` of a channel's; nothing is told with one of them in it."""
+        """Register metrics in ``registry``, and a channel's secrets in ``secrets``; no report contains one of them."""
         registry.register(ChannelMetrics(self._config, lambda: self.report().channel))
         self._secrets = secrets
 

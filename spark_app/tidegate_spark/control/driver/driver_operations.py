@@ -107,7 +107,7 @@ class SparkOperations:
         """Do what is in force from before this process."""
         self.log_level.want(state.log_level)
         try:
-            self._deadlines.run("telling Spark the log level from before", self.log_level.notify)
+            self._deadlines.run("setting the log level from before in Spark", self.log_level.notify)
         except Exception as error:  # whatever Spark says to it: what else is in force does not wait for that
             log.warning("control: set-log-level: %s", error, extra={"action": "control"})
 
@@ -150,7 +150,7 @@ class SparkOperations:
         return dataclasses.replace(account, done=True)
 
     def _notify_spark(self, entry: Entry) -> bool:
-        """Do what Spark is to do for a message, if anything; return whether there is a Spark that it was told to."""
+        """Do what Spark is to do for a message, if anything; return whether there is a Spark to do it."""
         if entry.type == SET_LOG_LEVEL:
             return self.log_level.notify()
         if entry.type == CLEAR_CACHES:
@@ -167,7 +167,7 @@ class SparkOperations:
             return None
         if on := [query.name for query in self._progress.report().queries if query.active and query.continuous]:
             return failed(account, Reason.SPARK_REFUSED, query_messages.not_pausable(", ".join(map(repr, on))))
-        # Spark tells of a batch a moment after it is committed, and that would be one too few.
+        # Spark reports a batch a moment after it is committed: the number could be one too low.
         batches = {name: self._positions.newest_batch(repository, name) for name in held}
         queries = {name: QueryAcknowledgement(batch, 1, 1) for name, batch in batches.items()}
         return dataclasses.replace(account, done=True, queries=queries)

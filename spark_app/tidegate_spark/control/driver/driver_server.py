@@ -193,7 +193,7 @@ class PortHandler(Handler):
     def _answer(self, content: bytes) -> None:
         try:
             said = self.answers.answer(self.path, json.loads(content))
-        except Exception as error:  # whatever it is: who asks is told, and fails
+        except Exception as error:  # whatever it is: it is the answer, and whoever asks fails
             log.warning("control: %s cannot be answered: %s: %s", self.path, type(error).__name__, error)
             self.refuse(503 if self.answers.is_stores(error) else 500, f"{type(error).__name__}: {error}")
         else:

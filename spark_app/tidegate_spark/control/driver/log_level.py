@@ -21,13 +21,13 @@ PYTHON_NAMES = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "C
 class LogLevel:
     """One driver's. Thread safe.
 
-    Telling may hang, and be given up by whoever waits for it. What is told later is the newest level all the same.
+    The call to Spark may hang, and whoever waits for it give up. A later call sets the newest level all the same.
     """
 
     def __init__(self) -> None:
         """Have no session yet, and no level but the configured one."""
         self._lock = threading.Lock()
-        """Held while Spark is told, however long that takes."""
+        """Held during the call to Spark, however long that takes."""
         self._session: SparkSession | None = None
         self._level = ""
         self._reported: frozenset[str] = frozenset()
@@ -43,10 +43,10 @@ class LogLevel:
         self._level = level
 
     def notify(self) -> bool:
-        """Tell Spark the level that is wanted last, now and for executors that come later.
+        """Set the level that is wanted last in Spark, now and for executors that come later.
 
         Returns:
-            Whether there is a session; if not, it is told as soon as there is.
+            Whether there is a session; if not, the level is set as soon as there is.
 
         Raises:
             Exception: what Spark says to it.
@@ -56,8 +56,8 @@ class LogLevel:
             return self._session is not None
 
     def notify_new_executors(self) -> None:
-        """Tell executors that have come since; asks Spark, so not more often than once a second."""
-        # Whoever calls this watches the driver, and does not wait for one that hangs, who tells them when that ends.
+        """Set it in executors that have come since; asks Spark, so at most once a second."""
+        # The caller watches the driver, and does not wait for a call that hangs: that sets the level when it ends.
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -71,12 +71,12 @@ class LogLevel:
             self._lock.release()
 
     def _set(self) -> None:
-        """Tell everybody; of Python only the driver's is told."""
+        """Set it everywhere; in Python, only in the driver."""
         level = self._level
         if not level or self._session is None:
             return
         context: Any = self._session.sparkContext
-        # Whoever registers meanwhile is told again.
+        # An executor that registers meanwhile gets it again.
         self._reported = self._running(context)
         context.setLogLevel(level)
         self._notify_executors(context, level)
@@ -84,7 +84,7 @@ class LogLevel:
 
     @staticmethod
     def _notify_executors(context: Any, level: str) -> None:
-        # By itself Spark tells them only under spark.executor.syncLogLevel.enabled, and then of what scripts set, too.
+        # Spark itself does so only under spark.executor.syncLogLevel.enabled, and then also with what scripts set.
         context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(level)
 
     @staticmethod

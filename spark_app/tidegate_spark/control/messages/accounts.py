@@ -109,7 +109,7 @@ class Attendance:
             batch: its number.
             worker: the process.
             errors: by sequence.
-            more: whether they come beside those that it told of before, and not in their place.
+            more: whether they come in addition to those it reported before, and not in their place.
         """
         with self._lock:
             workers = self._batches.setdefault((query, batch), BatchAccount()).workers

@@ -17,7 +17,7 @@ from tidegate_spark.control.messages.validation import Schema, Vocabulary
 from tidegate_spark.control_log.entries import Entry
 
 FAIL, REPORT = "fail", "report"
-"""What an exception of a handler does: end the task and so, if it goes on, the query; or be told of and no more."""
+"""What an exception of a handler does: end the task and so, if it goes on, the query; or only be reported."""
 
 RAISED = (Exception, SystemExit)
 """What counts as an exception of a program's function for a message: one that is to end the process ends neither the
@@ -93,7 +93,7 @@ def on(kind: str, *, schema: Schema | None = None, raises: str = REPORT) -> Call
     Args:
         kind: the type, one's own or a built-in one (``clear-caches``).
         schema: names that a payload must have, and their types; other messages are rejected.
-        raises: ``"report"``: an exception is told of in the acknowledgement; ``"fail"``: it ends the task, too.
+        raises: ``"report"``: an exception is reported in the acknowledgement; ``"fail"``: it ends the task, too.
 
     Raises:
         ValueError: the type has another function already. The same one, said again, takes its own place.

@@ -30,7 +30,7 @@ def call_handlers(
     Args:
         handlers: by type.
         entries: messages, in the order of the log.
-        store: is told what came of them.
+        store: records their results.
         repository: where it has its accounts.
         deadlines: limit what each call may take; one that is given up has failed.
 

@@ -35,12 +35,12 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.store import NewerStorageError
 
 READY_SECONDS = 60.0
-"""What a query waits for the log to be read, before its first position."""
+"""Seconds that a query waits for the log to be read, before its first position."""
 POLL_SECONDS, IDLE_SECONDS = 1.0, 60.0
-"""Between two looks, while something is open and while nothing is."""
+"""Seconds between two passes, while something is open and while nothing is."""
 LONGEST_PAUSE_SECONDS = 30.0
 BREATH_SECONDS = 0.02
-"""Between two looks at least: whoever waits for the first to end would not wake up before the second begins."""
+"""Least seconds between two passes: whoever waits for the first to end would not wake up before the second begins."""
 BASE_SECONDS = 3600.0
 MOST_ORDERS, NO_BATCH = 1000, -1
 
@@ -67,7 +67,7 @@ class MessageService:
             operations: the driver.
             declared: what the program says.
             clock: seconds since the epoch.
-            answers: whether it is told what came of messages from a broker; None: none is read.
+            answers: whether messages from a broker get replies; None: none is read.
             message_seconds: what one message may take to be looked at, and each call of a handler for it.
         """
         self._inspector, self._deadlines = Inspector(operations, declared, message_seconds), Deadlines(message_seconds)
@@ -181,7 +181,7 @@ class MessageService:
         self._wake.set()
 
     def last_poll(self) -> None:
-        """Look once more, whatever comes of it."""
+        """Make one last pass; its failure has no effect."""
         with contextlib.suppress(Exception):  # the next process finds it out
             self.check()
 
@@ -238,7 +238,7 @@ class MessageService:
             self._wake.clear()
             try:
                 more = self.check()
-            except Exception as error:  # whatever it is: the next look may do better
+            except Exception as error:  # whatever it is: the next pass may succeed
                 self._reached.forget()
                 if isinstance(error, NewerStorageError):
                     self.on_newer(f"{error}.")
@@ -374,7 +374,7 @@ class MessageService:
             self._store.forget(repository, gone, [report.sequence for report in self.report().messages])
 
     def _report_results(self, repository: SnapshotRepository, found: ControlLog, is_open: bool) -> bool:
-        """Say what came of messages, once it is written down; return whether something may still come of one."""
+        """Report the results of messages, once they are stored; return whether any is still open."""
         with self._lock:
             offered = list(self._offered.values())
             positions = dict(self._positions)

@@ -18,7 +18,7 @@ class Surroundings(Protocol):
     """What a worker keeps from batch to batch."""
 
     def trouble(self, sequence: int, message: str) -> None:
-        """Tell of what is wrong with a message; the same once."""
+        """Report what is wrong with a message; the same once."""
 
     def made(self, kind: str) -> Any:
         """Return what this worker's handler returned last for a type."""
@@ -63,7 +63,7 @@ class Current:
     def get(self, name: str, default: Any = None, kind: type[Any] | None = None) -> Any:
         """Return a setting, ``default`` if there is none.
 
-        With ``kind`` a value of another type counts as none, and is told of in the acknowledgement of the message; a
+        With ``kind`` a value of another type counts as none, and is reported in the acknowledgement of the message; a
         whole number is a float, too. Names with dots lead into objects: ``get("alerts.limit", 3)``.
         """
         value: Any = self._state.config
@@ -90,7 +90,7 @@ class Current:
     def model(self, name: str) -> Path | None:
         """Return a file with the model that ``reload-model`` named, whole and with the checksum that it said.
 
-        None if no such message was sent. If the new version cannot be had that is told of in the acknowledgement, and
+        None if no such message was sent. If the new version cannot be had, the acknowledgement says so, and
         the one before is returned.
 
         Raises:
@@ -102,7 +102,7 @@ class Current:
     def load(self, name: str, loader: Callable[[Path], T], default: T | None = None) -> T | None:
         """Return what ``loader`` makes of a model's file, once for each version and worker; ``default``: without one.
 
-        If it raises, that is told of in the acknowledgement, and what it makes of the previous version is returned.
+        If it raises, the acknowledgement says so, and what it makes of the previous version is returned.
 
         Raises:
             ControlError: see :meth:`model`; also if ``loader`` raises for each version.

@@ -29,7 +29,7 @@ than restart.stallTimeoutSeconds counts as stalled anyway."""
 LARGEST_QUESTION = 256 * 1024
 """Bytes of a question."""
 LONGEST_TEXT = 8 * 1024
-"""Characters of an error that the driver is told: it takes secrets out of them before it cuts them further."""
+"""Characters of an error that the driver gets: it takes secrets out of them before it cuts them further."""
 _TOGETHER = LARGEST_QUESTION // 2
 """Bytes of the errors in one question: one that is as long as it may be fits, in whatever script."""
 
@@ -39,7 +39,7 @@ class ControlError(Exception):
 
 
 class StoreError(ControlError):
-    """The driver cannot reach the application's storage; told apart by its name, which is in Spark's own errors."""
+    """The driver cannot reach the application's storage; recognized by its name, which is in Spark's own errors."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Caller:
 
 
 def portions(errors: Mapping[int, str]) -> list[dict[str, str]]:
-    """Return the errors of messages, by sequence, as they are told: in one question, or in as many as it takes.
+    """Return the errors of messages, by sequence, as the driver gives them: in one request, or in as many as it takes.
 
     A program's exception may quote anything, and a burst of messages may fail together.
     """

@@ -88,7 +88,7 @@ class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class ControlSource(DataSource):
-    """What Spark is told of the source."""
+    """The source as Spark sees it."""
 
     @classmethod
     def name(cls) -> str:

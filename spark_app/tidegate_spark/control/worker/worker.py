@@ -116,7 +116,7 @@ class Worker:
     # --- what a program is shown in a batch: see Surroundings ---
 
     def trouble(self, here: _Batch, sequence: int, message: str) -> None:
-        """Tell of what is wrong with a message; the same once for each query."""
+        """Report what is wrong with a message; the same once for each query."""
         with self._lock.held():
             if (here.query, sequence, message) in self._reported:
                 return
@@ -217,7 +217,7 @@ class Worker:
         return failure
 
     def _made_of(self, handler: Handler, entry: Entry, here: _Batch) -> BaseException | None:
-        """Keep what a handler makes of a message; return what it raised, which is told of."""
+        """Keep what a handler makes of a message; return what it raised, which is reported."""
         try:
             self._made[(here.query, entry.type)] = self._result(handler, entry)
         except RAISED as error:  # whatever a handler raises

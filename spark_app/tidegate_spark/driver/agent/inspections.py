@@ -38,7 +38,7 @@ class Inside:
         self._lock = threading.Lock()
         self._service: InspectionService | None = None
         self.last = LastProgress()
-        """To be told of each batch."""
+        """Called with each batch."""
 
     def reply(self, target: str) -> Reply:
         """Return the reply to a request: path and parameters."""

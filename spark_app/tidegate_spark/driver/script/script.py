@@ -78,7 +78,7 @@ def _show(error: BaseException) -> None:
 
 
 def place_of(error: BaseException, main: Main) -> str:
-    """Return where in the script an exception passed last, empty if it did not: its message alone seldom tells."""
+    """Return where in the script an exception passed last, empty if it did not: its message alone seldom says it."""
     frames = traceback.extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if main.path and frame.filename == main.path), None)
     return f"{last.filename}, line {last.lineno}" if last is not None else ""

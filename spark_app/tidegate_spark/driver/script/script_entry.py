@@ -25,7 +25,7 @@ from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.progress import Progress
 
 Refuse = Callable[[str], None]
-"""Is told why; the driver ends with it."""
+"""Called with the reason why the driver ends."""
 
 
 _CONNECT_VARIABLES = frozenset({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
@@ -86,7 +86,7 @@ class Entry:
 
         Args:
             host: starts Spark.
-            progress: is told of settings that are not used.
+            progress: reports settings that are not used.
             master: Spark's, which a script may name without a word of ours.
         """
         self._host, self._progress, self._master = host, progress, master

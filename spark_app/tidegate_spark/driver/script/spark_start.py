@@ -67,7 +67,7 @@ class SparkStart:
         Args:
             config: of the driver.
             environment: where it finds things.
-            progress: is told what is missing.
+            progress: reports what is missing.
             process: of the driver.
             files: for the context.
             ending: of the driver.
@@ -75,7 +75,7 @@ class SparkStart:
         self._config, self._environment, self._progress, self._process = config, environment, progress, process
         self._files, self._ending = files, ending
         self.keep_secret: Callable[..., None] = lambda *values: None
-        """Told of secrets that are not to be shown."""
+        """Called with secrets that are not to be shown."""
         self._before = dict(os.environ)
         self._process_id = os.getpid()
         self._asked = Asked()

@@ -2,7 +2,7 @@
 
 Hadoop's configuration goes to executors with each batch: what the script sets there while a query runs would be in
 force in each executor that comes later. So its calls of Python that would change the path are left out. What code in
-jars, or a file that Hadoop is told to read, changes is put right before each query starts, and each second.
+jars, or a file that Hadoop was configured to read, changes is put right before each query starts, and each second.
 
 Design: docs/design/settings-of-a-script.md.
 """
@@ -38,7 +38,7 @@ class StoragePath:
 
         Args:
             storage: the application's own.
-            progress: is told of settings that are not used.
+            progress: reports settings that are not used.
         """
         self._storage, self._progress = storage, progress
         self._lock = threading.RLock()

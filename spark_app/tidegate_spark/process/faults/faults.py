@@ -59,7 +59,7 @@ class Rule:
     more_text: str = ""
     """In the same line: Spark's message on a query has its whole plan, and where its checkpoint is."""
     beside: tuple[str, ...] = ()
-    """Classes of which some link must be one: tells S3A's use of a general class from anyone else's."""
+    """Classes of which some link must be one: distinguishes S3A's use of a general class from anyone else's."""
 
     def match(self, chain: tuple[Link, ...]) -> Link | None:
         """Return the first link that matches."""
@@ -93,7 +93,7 @@ NO_QUERY_ID = "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]"
 FENCED_CLASS = "dev.tidegate.spark.FencedException"
 """Ours, in jvm/: raised instead of a batch's offsets by a driver that lost the fence."""
 STORE_ERROR = "tidegate_spark.control.worker.driver_client.StoreError"
-"""Ours: a worker, or the source of control messages, was told by the driver that the storage does not answer."""
+"""Ours: a worker, or the source of control messages, got the driver's answer that the storage does not answer."""
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 SPARK_THROWABLE = "org.apache.spark.SparkThrowable"
 """The interface of exceptions that have an error condition."""
@@ -160,7 +160,7 @@ PROBED = frozenset(
         Reason.CREDENTIALS_EXPIRED,
     }
 )
-"""Faults that last, so that a look at the application's own storage tells whether it is the one that has them.
+"""Faults that last, so that a request to the application's own storage shows whether it is the one that has them.
 
 A store that does not answer may answer again by then, whichever it is."""
 

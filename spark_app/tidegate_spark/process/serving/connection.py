@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         """Wait for a request."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.set_write_buffer_limits(high=0)  # told when all of an answer is gone
+        transport.set_write_buffer_limits(high=0)  # called when all of an answer is sent
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
         self._allow(self._limits.request_seconds)

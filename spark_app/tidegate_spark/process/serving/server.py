@@ -89,7 +89,7 @@ class Server:
         await asyncio.gather(*self._accepting, return_exceptions=True)
         for connection in list(self._connections):
             connection.cut()
-        await asyncio.sleep(0)  # connections are told that they are lost
+        await asyncio.sleep(0)  # connections get to know that they are lost
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE):

@@ -63,7 +63,7 @@ PATH = {
     "create.checksum.algorithm": "",
     "checksum.generation": "false",
     "request.md5.header": "true",
-    # Whether two writers of a file are told apart, and nobody's uploads are ended.
+    # Whether two writers of a file are distinguished, and nobody's uploads are ended.
     "create.conditional.enabled": "true",
     "create.performance": "false",
     "performance.flags": "",

@@ -106,7 +106,7 @@ def settings_of_spec(config: DriverConfig) -> dict[str, str]:
 def executor_template(config: DriverConfig, pod_uid: str) -> dict[str, Any]:
     """Return the executors' pod template, owned by the driver's pod: they go with it.
 
-    Spark would do so itself if it were told the pod's name (``spark.kubernetes.driver.pod.name``), but then it waits a
+    Spark would do so itself if it had the pod's name (``spark.kubernetes.driver.pod.name``), but then it waits a
     second in each start for that pod to be Ready, which it is once its queries run, and writes an exception's trace
     (ExecutorPodsAllocator.start).
     """

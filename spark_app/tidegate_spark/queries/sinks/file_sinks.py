@@ -103,7 +103,7 @@ def roll_back(
         session: the Spark session.
         checkpoint: the query's, in this lineage.
         sink: where it writes.
-        notice: tells the user something once: reason and message.
+        notice: gives the user a notice once: reason and message.
         others: they are another application's, with whose snapshot this one began.
 
     Raises:
@@ -141,7 +141,7 @@ def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[
         session: the Spark session.
         sink: where the query writes.
         batch: which.
-        notice: tells the user something once: reason and message.
+        notice: gives the user a notice once: reason and message.
     """
     log = f"{sink.path.rstrip('/')}/{METADATA}"
     if not lacks(_names(session, log), batch):

@@ -29,7 +29,7 @@ class Output:
     place: str = ""
     """Topic, table or path; empty if it is not known."""
     through: tuple[str, ...] = ()
-    """Kafka's brokers, as the query was told them."""
+    """Kafka's brokers, as the query has them."""
 
     def __str__(self) -> str:
         """Return it for a person."""

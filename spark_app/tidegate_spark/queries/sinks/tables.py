@@ -126,7 +126,7 @@ class Tables:
 
         Args:
             session: the Spark session.
-            notice: tells the user something once: reason, message, whether it is a warning.
+            notice: gives the user a notice once: reason, message, whether it is a warning.
             roll_back: called with a checkpoint and a file sink that may know batches of another history.
             apart: executors have folders of their own.
             pinned: this is the first launch of a version.

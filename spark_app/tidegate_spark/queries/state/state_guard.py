@@ -45,12 +45,12 @@ log = logging.getLogger("tidegate")
 
 
 def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None]) -> str:
-    """Return why a query must not start, empty if it may; pure, but for what it tells.
+    """Return why a query must not start, empty if it may; pure, but for its notices.
 
     Args:
         query: its name.
         found: where its state's columns have other names than the version's.
-        notice: tells the user something: reason, message, whether it is a warning. The state keeps its names, so each
+        notice: gives the user a notice: reason, message, whether it is a warning. The state keeps its names, so each
             launch finds it again.
     """
     reported = list(found)
@@ -67,7 +67,7 @@ class StateGuard:
     """Looks at each query of one driver process that has state."""
 
     def __init__(self, work_directory: str, notice: Callable[[str, str, bool], None]) -> None:
-        """Plan in ``work_directory``; ``notice`` is told what may be meant."""
+        """Plan in ``work_directory``; ``notice`` gets what may be meant."""
         self._work_directory, self._notice = work_directory, notice
 
     def refusal_of(self, writer: DataStreamWriter, name: str, checkpoint: str, mode: str | None) -> str:

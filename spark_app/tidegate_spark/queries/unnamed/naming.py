@@ -26,7 +26,7 @@ _SMALL = re.compile(r"[a-z]+")
 
 
 class UndecidedError(Exception):
-    """Nothing tells which query this is; the message says what to do."""
+    """Nothing shows which query this is; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _located(own: str, digest: str, known: Known) -> Named:
 
 
 def _bare(known: Known) -> Named:
-    """Return what a query without a location is called: nothing tells it from another one, so it runs alone."""
+    """Return the name of a query without a location: it cannot be distinguished from another one, so it runs alone."""
     if known.unnamed:
         raise UndecidedError(messages.NEITHER_NAME_NOR_LOCATION)
     owned = _owned(known)

@@ -50,7 +50,7 @@ class UnnamedQueries:
             connect: reaches the application's storage.
             is_only: as :func:`tidegate_spark.queries.unnamed.script_text.is_only`.
             as_fault: returns what an exception of the store's client means, itself if that is not known.
-            notice: tells the user something: reason, message, and whether it is a warning.
+            notice: gives the user a notice: reason, message, and whether it is a warning.
             beside: does what takes its time and nobody waits for.
         """
         self._lineage, self._connect, self._is_only = lineage, connect, is_only

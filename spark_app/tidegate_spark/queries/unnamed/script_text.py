@@ -1,8 +1,8 @@
 """Whether a script's text shows that it starts one unnamed query and no more. Reads files, runs nothing.
 
-Nothing else can tell before the first query runs: the script goes on only after its ``start()``, and by then the query
-has read the state. So this says yes only where the text leaves no other way, and no wherever it does not know: a loop,
-a function that is called twice, a writer that is made in another module, code that is made while it runs.
+Nothing else can show it before the first query runs: the script goes on only after its ``start()``, and by then the
+query has read the state. So this says yes only where the text leaves no other way, and no wherever it does not know:
+a loop, a function that is called twice, a writer that is made in another module, code that is made while it runs.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class CheckpointAt:
     """Of the checkpoint: in 2, state files have unique ids."""
     state: State
     sinks: tuple[str, ...]
-    """The providers of the sinks, if the commit log tells."""
+    """The providers of the sinks, if the commit log has them."""
 
     @property
     def stateless(self) -> bool:
@@ -243,7 +243,7 @@ def _state(
 
 
 def _one_place(checkpoint: Checkpoint, operator: Described, count: int, planned: int) -> bool:
-    """Return whether an operator gets all rows at one place; of one partition in all, only its schema tells."""
+    """Return whether an operator gets all rows at one place; with one partition in all, only its schema shows it."""
     if planned > 1:
         return count < planned
     try:

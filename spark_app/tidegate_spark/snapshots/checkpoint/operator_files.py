@@ -201,7 +201,7 @@ def relocated(path: str, body: bytes, root: str) -> bytes:
     Args:
         path: of the file, relative to the checkpoint's root.
         body: its content.
-        root: of the copy, as Spark is told it, with the scheme.
+        root: of the copy, as Spark gets it, with the scheme.
 
     Raises:
         UnreadableCheckpointError: it is not understood.

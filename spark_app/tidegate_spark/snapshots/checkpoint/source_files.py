@@ -76,7 +76,7 @@ def _stem(name: str) -> str:
 def _log_files(checkpoint: Checkpoint, directory: str, position: int) -> list[Needed]:
     """Return the log up to ``position``: from the last compact entry on, as CompactibleFileStreamLog reads it.
 
-    The compact entry before is taken too if it is there: two of them tell Spark how many entries there are from one to
+    The compact entry before is taken too if it is there: two of them show Spark how many entries there are from one to
     the next. Of one it would derive that from the configuration, which may have changed since.
     """
     names = [name for name in checkpoint.files(directory) if name.endswith(_COMPACT)]

@@ -103,7 +103,7 @@ def begun(own: SnapshotRepository) -> list[int]:
 
 
 def _has_own_batches(own: SnapshotRepository, lineage: int) -> bool:
-    """Return whether there is a batch in a lineage that its mark does not tell of.
+    """Return whether there is a batch in a lineage that its mark does not have.
 
     Then a driver was launched in it after all, whatever a store says about an object that was deleted.
     """

@@ -47,7 +47,7 @@ PIN_RENEWED_AFTER_SECONDS = 60.0
 log = logging.getLogger("tidegate")
 
 Export = Callable[[SnapshotRepository, ExportOrder, Copiers], SnapshotReport]
-"""Makes an export of what is in a library, and tells the copiers how far it is."""
+"""Makes an export of what is in a repository, and reports its progress to the copiers."""
 
 
 class NoExportsError(OrderFailedError):
@@ -153,7 +153,7 @@ class Carrier:
 
         Args:
             order: which.
-            report_progress: told how far it is; what it raises ends the work, which can be begun again.
+            report_progress: called with its progress; what it raises ends the work, which can be begun again.
             pin: whether Spark is not to clean state up meanwhile, nor until the next attempt.
             is_pin_needed: asked at the end whether it is still not to, for another one's sake.
 

@@ -23,7 +23,7 @@ class SnapshotMetrics(Collector):
     """Remembers what orders came to, for the next scrape. Thread safe: the writer is who carries them out."""
 
     def __init__(self, config: DriverConfig, clock: Callable[[], float] = time.time) -> None:
-        """Label everything with the application and epoch of ``config``; ``clock`` tells seconds since the epoch."""
+        """Label everything with the application and epoch of ``config``; ``clock`` returns seconds since the epoch."""
         self._labels, self._clock = (config.namespace, config.app, str(config.epoch)), clock
         self._lock = threading.Lock()
         self._buckets = [0] * (len(DURATIONS) + 1)

@@ -45,7 +45,7 @@ class EndedError(Exception):
 
 
 class Observer(Protocol):
-    """Told of what orders come to, for metrics."""
+    """Called with the results of orders, for metrics."""
 
     def copied(self, size: int) -> None:
         """Take note of bytes that were copied."""
@@ -85,7 +85,7 @@ class SnapshotWorker:
         Args:
             carrier: does the work.
             runs: whether the application runs, and may commit a first batch.
-            observer: told what orders come to.
+            observer: called with the results of orders.
             clock: for pauses and durations.
         """
         self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Nobody(), clock
@@ -218,7 +218,7 @@ class SnapshotWorker:
         return self._carrier.take(order, report, pin, lambda: self._store.has_urgent(job))
 
     def _reporter(self, job: Job) -> Callable[[Progress], None]:
-        """Return what is told how far a job is, which begins now."""
+        """Return what a job, which begins now, reports its progress to."""
         self._copied, self._logged = Progress(), self._clock()
         copying = SnapshotReport(job.id, SnapshotState.COPYING)
         self._store.put(dataclasses.replace(job, report=copying))

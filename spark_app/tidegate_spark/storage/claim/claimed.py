@@ -38,7 +38,7 @@ class Opening:
     """Why there is a lineage, from before its first file."""
 
     lineage: int
-    """Of which this is said; a runtime of before opens another one and leaves this as it is."""
+    """The lineage that this is about; an earlier runtime opens another one and leaves this as it is."""
     what: str
     """One of the protocol's words."""
     startFrom: StartFrom | None = None  # noqa: N815 - as it is stored
@@ -74,7 +74,7 @@ class Known:
     epoch: int
     lineage: int
     otherwise: bool = False
-    """The lineage did not start with what the launch was to begin it with."""
+    """The lineage did not start from what the launch names."""
     found: bool = True
     """A claim or a fence says so; else the place is empty, and this is where an application begins."""
     adopted_from: str = ""
@@ -102,7 +102,7 @@ def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], b
 
 
 def expected_beside(claim: Claim, config: DriverConfig) -> tuple[str, ...]:
-    """Return how keys below ``lineages/`` begin of which one has to be there; none if the claim itself is enough.
+    """Return prefixes of keys below ``lineages/``, of which one has to exist; none if the claim itself is enough.
 
     Args:
         claim: of the same application.

@@ -57,7 +57,7 @@ CLAIM_ATTEMPTS = 5
 
 
 class BehindError(FaultError):
-    """The storage knows this application otherwise than the operator told this driver, which does not run then."""
+    """The storage and this driver's configuration differ about the application; the driver does not run then."""
 
     def __init__(self, place: str, config: DriverConfig, known: Known) -> None:
         """Carry what ``place`` says."""
@@ -193,7 +193,7 @@ def _next(
     if before is not None:
         return {**content, "lineage": before}, Known(owned.epoch, before)
     if known is None or config.lineage < FIRST_LINEAGE:
-        # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
+        # A launch that is behind gets where the application is; one that only asks, whether it can continue there.
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
         if expected and not any(is_there(client, config.storage, prefix) for prefix in expected):
             raise _nothing_there(config)
@@ -243,7 +243,7 @@ def _ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
 
 
 def _remove_fence_beyond(client: S3Client, config: DriverConfig, lineage: int) -> None:
-    """Remove the fence of a later lineage, which would keep out whoever goes on in this one: that is to be so."""
+    """Remove the fence of a later lineage, which would keep out the launch that may continue in this one."""
     place = config.storage
     holder = _read_fence(client, place)
     if holder is not None and holder.uid == config.uid and holder.lineage > lineage and holder.epoch <= config.epoch:
@@ -253,7 +253,7 @@ def _remove_fence_beyond(client: S3Client, config: DriverConfig, lineage: int) -
 def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: Known | None) -> None:
     """Refuse a copy of the storage that is older than what the application has committed, unless a person accepts it.
 
-    By epochs that cannot be told: a launch has one before it claims anything, and may never come so far.
+    Epochs cannot show that: a launch has one before it claims anything, and may never come so far.
     """
     if config.adopt and config.adopt_lineage == owned.lineage:
         return

@@ -291,7 +291,7 @@ def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.L
     driver.meet()
     driver.spark.free = threading.Event()
     driver.operations.begin(State(log_level="WARN"))
-    assert "telling Spark the log level from before took longer than 0.05 s" in caplog.text
+    assert "setting the log level from before in Spark took longer than 0.05 s" in caplog.text
     driver.spark.free.set()
     await_work()
 

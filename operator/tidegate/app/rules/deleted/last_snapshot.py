@@ -94,7 +94,7 @@ def _is_wanted(o: Observation) -> bool:
 
 
 def missing_event(o: Observation) -> tuple[PublishEvent, ...]:
-    """Return what is told when the application goes and has no such snapshot."""
+    """Return the event that the application is deleted without such a snapshot."""
     if not _is_wanted(o) or not may_have_launched(o.app):
         return ()
     name = last_name(o.app)

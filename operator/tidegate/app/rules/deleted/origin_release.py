@@ -52,7 +52,7 @@ def origin_held(o: Observation) -> StartedFrom | None:
 
 
 def hold_event(o: Observation) -> tuple[PublishEvent, ...]:
-    """Return what is told when the application goes and its hold stays."""
+    """Return the event that the application is deleted and its hold on the snapshot stays."""
     began = origin_held(o)
     if began is None:
         return ()

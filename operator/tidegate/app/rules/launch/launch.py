@@ -226,7 +226,7 @@ def _field_of(o: Observation, role: str, missing: str, pod: dict[str, Any]) -> s
 def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Return pods of a version that was not launched yet, each with its role, which the API server is to look at.
 
-    The first driver of all is left out: nothing is stopped for it, so its creation tells as much. Of executors only
+    The first driver of all is left out: nothing is stopped for it, so its creation shows as much. Of executors only
     the template can be wrong that is not in the driver's pod as well.
     """
     status, stable = o.app.status, o.app.status.last_stable

@@ -31,7 +31,7 @@ def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 
 def secret_events(o: Observation) -> tuple[PublishEvent, ...]:
-    """Tell of secrets in the spec when they come there, or others do: once for each version."""
+    """Publish an event when secrets come into the spec, or others do: once for each version."""
     message, known = _message(o.app), o.app.status.condition(PLAINTEXT_SECRETS)
     if not message or (known is not None and known.message == message):
         return ()

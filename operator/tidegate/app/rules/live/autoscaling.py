@@ -26,7 +26,7 @@ from tidegate.engine.rules.pauses import hour_of
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 REPORTED_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
-"""What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""
+"""What keeps needed executors away: an event says so when it begins. Missing ones are in the condition Ready."""
 
 
 def autoscaling_status(o: Observation) -> AutoscalingStatus | None:
@@ -60,7 +60,7 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
 
 
 def scaling_events(o: Observation, now: float) -> tuple[PublishEvent, ...]:
-    """Tell of a target that is new, and of what keeps executors away that are needed, once when that begins."""
+    """Publish a new target, and once, when it begins, what keeps needed executors away."""
     known, new = o.app.status.autoscaling, autoscaling_status(o)
     if new is None or o.advice is None or not new.reason:
         return ()

@@ -40,7 +40,7 @@ def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Con
 
 
 def control_status(o: Observation) -> ControlStatus | None:
-    """Return what came through the channel; what was known stays while nobody tells."""
+    """Return what came through the channel; what was known stays while there is no report."""
     if not o.app.spec.control.channel.is_read:
         return None
     report = _report(o)

@@ -34,7 +34,7 @@ def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 
 def ignored_instances_event(o: Observation, now: float) -> tuple[PublishEvent, ...]:
-    """Tell of a number that is ignored, and was not yet; without figures, so that it is told once an hour at most."""
+    """Publish that a number is ignored which was not before; without numbers, so at most once an hour."""
     known, basis = o.app.status.autoscaling, basis_of(o.app)
     if basis is None or basis.ignored is None:
         return ()

@@ -26,7 +26,7 @@ def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 
 def ignored_periods_event(o: Observation) -> tuple[PublishEvent, ...]:
-    """Tell of periods that are left out when that begins, or others are."""
+    """Publish which periods are left out when that begins, or others are."""
     message, known = _message(o.app), o.app.status.condition(PERIODS_IGNORED)
     if not message or (known is not None and known.message == message):
         return ()

@@ -50,10 +50,10 @@ def stay_ended(o: Observation, now: float) -> Verdict | None:
 
 
 def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
-    """Keep what the status says to have ended for good: a pod of an earlier epoch is what a late watch shows.
+    """Keep an application ended that the status says to have ended for good, and delete its pod of an earlier epoch.
 
-    Or it is one that a former leader made late. Else its way out would be told in place of the end, and the
-    application be started again.
+    A late watch shows that pod, or a former leader created it late. Else the deletion of the pod would be reported in
+    place of the end, and the application be started again.
     """
     driver = o.driver
     if driver is None or driver.epoch >= o.app.status.epoch or driver.app_uid != o.app.metadata.uid:
@@ -69,7 +69,7 @@ def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
 def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
     """Take over what the storage knows and the status does not: that was lost, or is older, or somebody edited it.
 
-    It goes to the status first; then the driver that was not to run makes room for one that is told right.
+    It goes to the status first; then the driver that was not to run makes room for one with the right configuration.
     """
     driver, termination = o.driver, report_of_fenced(o)
     if driver is None or termination is None:
@@ -123,7 +123,7 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
 
 
 def ignore_stale_pod(o: Observation, now: float) -> Verdict | None:
-    """Keep what the status says to have ended for good: its pod that still runs is what a late watch shows."""
+    """Keep an application ended that the status says to have ended for good: a late watch shows its pod running."""
     driver = o.driver
     if driver is None or not driver.running or driver.terminating or driver.epoch != o.app.status.epoch:
         return None
@@ -154,7 +154,7 @@ def _as_it_ended(o: Observation) -> Verdict | None:
 
 
 def cut_batch_event(o: Observation, now: float) -> tuple[PublishEvent, ...]:
-    """Tell that the driver ended inside a batch: nothing is lost, but the batch is run again."""
+    """Return the event that the driver ended inside a batch: nothing is lost, but the batch is run again."""
     ended = o.driver.ended if o.driver is not None else None
     termination = read_termination(ended)
     if ended is None or termination is None or termination.boundary or not is_new_end(o):
@@ -189,7 +189,7 @@ def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStat
 
 
 def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]:
-    """Return when the application failed within the window: as the driver tells it, else as the status remembers."""
+    """Return when the application failed within the window: as the driver reports it, else as the status has it."""
     reported = last_report(o.driver)
     if reported is not None:
         times = reported.failures

@@ -36,7 +36,7 @@ from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
 
 AGENT_PATIENCE = 10.0
-"""Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
+"""Seconds for the agent of a driver that has just become ready to report more than the kubelet: one write, not two."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:

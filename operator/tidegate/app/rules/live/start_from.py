@@ -55,8 +55,8 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
 def leave_empty_place(o: Observation, now: float) -> Verdict | None:
     """Start from the snapshot as soon as that is there, where the storage was asked and has nothing.
 
-    A runtime of before does not tell an empty place from one where the application began just now, and would start
-    empty in it. What it says is not believed.
+    An earlier runtime does not distinguish an empty place from one where the application began just now, and would
+    start empty in it. Its report is ignored.
     """
     driver = o.driver
     if driver is None or not lacks_starting_point(o):

@@ -41,7 +41,7 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         message = messages.EXECUTORS_DELETED
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.SUSPENDING, message, wake_after=overdue)
     # What a watch does not show may run: whoever restored a status, or took a driver's labels off while no operator
-    # looked, would be told that nothing does.
+    # looked, would read that nothing does.
     known = o.app.status.phase is Phase.SUSPENDED or not may_have_launched(o.app)
     found = None if known else wait_for_disowned_driver(o, Phase.STOPPING, now)
     if found is not None:

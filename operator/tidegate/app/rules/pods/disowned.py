@@ -1,4 +1,4 @@
-"""Reports a pod that runs the application's program and is nobody's: people remove it, nobody else may. No I/O."""
+"""Reports a pod that runs the application's program and has no owner: only people may delete it. No I/O."""
 
 from __future__ import annotations
 

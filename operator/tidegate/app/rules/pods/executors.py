@@ -34,7 +34,7 @@ SILENT_SECONDS = 180.0
 ORDERS_STAND_SECONDS = 60.0
 """After orders about snapshots were given, until they count as not wanted any more."""
 LINGER_SECONDS = 600.0
-"""For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
+"""For how long one may end its tasks before that is reported: those of a catch-up batch take minutes."""
 
 
 def target_executors(o: Observation) -> int:
@@ -50,7 +50,7 @@ def target_executors(o: Observation) -> int:
 
 
 def wanted_executors(o: Observation) -> int:
-    """Return how many executors there should be: as the driver was told, or as it will be."""
+    """Return how many executors there should be: as the driver was asked for, or will be."""
     reported = o.agent.report.executors_wanted if o.agent else 0
     return reported or target_executors(o)
 
@@ -244,7 +244,7 @@ def lingering_problem(o: Observation, driver: PodRecord, now: float) -> Problem 
 
 
 def observe_again_in(o: Observation, now: float) -> float | None:
-    """Return in how many seconds a shortage, or one that lingers, can be told that cannot yet; None: there is none."""
+    """Return in how many seconds a shortage or a lingering executor will be reported; None: there is none."""
     if o.agent is None:
         return None
     report = o.agent.report

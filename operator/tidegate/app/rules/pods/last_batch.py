@@ -22,7 +22,7 @@ def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -
 
     Args:
         o: everything that is known.
-        queries: as the status is to tell of them.
+        queries: as the status is to report them.
         lineage: the one in use, or about to be launched on.
     """
     known = o.app.status
@@ -39,9 +39,9 @@ def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -
 def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
     """Return the newest batch of each query that is known to be committed in a lineage, sorted by name.
 
-    What a driver that is ready says of a query is what the storage has. A query of which it says nothing may start
-    later; one that is no more has left its checkpoint, so what is known of it does no harm. Only on an older copy that
-    a person accepted is nothing known but what its driver says.
+    What a ready driver reports of a query is what the storage has. A query that it does not report may start later;
+    one that was removed from the program has left its checkpoint, so its batch does no harm here. Only on an older copy
+    that a person accepted does the driver's report alone count.
 
     Args:
         o: everything that is known.
@@ -85,7 +85,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
     repartition = upgrade.repartition
     if repartition is None or repartition.result != RepartitionResult.COMPLETED or repartition.lineage != lineage:
         return ()
-    # What was seen of the lineage that it was made of is in it, also of queries that the pod's last words left out.
+    # It has what was seen of the earlier lineage, also of queries that the pod's termination message left out.
     before = (
         known.batch
         if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lineage == known.lineage
@@ -95,7 +95,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
 
 
 def _after_rollback(upgrade: UpgradeStatus, pin: RollbackSnapshot) -> tuple[int, ...]:
-    # One that is not complete, or of which only some queries were told, may hold more than is known of it.
+    # One that is not complete, or of which only some queries are known, may hold more than is known of it.
     if pin.loss or not pin.batches or pin.lineage == upgrade.lineage or len(pin.batches) < len(upgrade.queries):
         return ()
     return tuple(query.batch_id for query in pin.batches)

@@ -1,4 +1,4 @@
-"""Which version is in force: the spec's, the recorded one under test, or the last stable one. No I/O."""
+"""Which version pods are built from: the spec's, the recorded one under test, or the last stable one. No I/O."""
 
 from __future__ import annotations
 

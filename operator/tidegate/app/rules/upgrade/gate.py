@@ -77,7 +77,7 @@ def _works_for_long(o: Observation, since: float) -> bool:
     """
     driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
     if driver is None or not driver.running or o.agent is None or o.agent.report.control.paused:
-        return False  # what is paused has no batches either if it has input
+        return False  # a paused query has no batches, although it has input
     if any(query.at_batch or query.lag_rows > 0 for query in _short_of_batches(o)):
         return False
     over = max(since, driver.start_time) + o.app.spec.upgrade.timeout_seconds
@@ -85,10 +85,10 @@ def _works_for_long(o: Observation, since: float) -> bool:
 
 
 def is_stable_again(o: Observation) -> bool:
-    """Return whether the version in force, which was stable before, is so once more since its last start.
+    """Return whether the version in force, which was stable before, has shown since its last start that it still is.
 
-    Each of its queries has committed enough, or waits for input. One that is ready is in no batch of before any more,
-    unless it is paused: then it is ready whatever it did.
+    Each of its queries has committed enough, or waits for input. A query that is ready has finished the batches of
+    earlier processes; a paused one counts as ready, whatever it did.
     """
     driver, queries = o.driver, active_queries(o)
     if is_stable(o):
@@ -232,17 +232,17 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
 
 
 def _may_be_stable_since(o: Observation) -> bool:
-    """Return whether what is known of the last end may be long over: its agent, not heard yet, reports in a moment.
+    """Return whether the last known end may be outdated: the agent has not reported yet, and will in a moment.
 
-    Nobody looked when it happened, or it would have been the end of the gate.
+    No operator ran when it happened, or it would have ended the gate.
     """
     return is_unheard(o) and not o.silence
 
 
 def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
-    """Return whether a version ended because the storage lacks its state, in which the previous one has it, too.
+    """Return whether a version ended because the storage lacks its state, where the previous one has it, too.
 
-    A rollback would make a lineage of what there is, and so continue from an older state without a word.
+    A rollback would make a lineage of what there is, and so continue from an older state unnoticed.
     """
     termination, stable = read_termination(driver.ended), o.app.status.last_stable
     if termination is None or stable is None or termination.reason not in (Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY):
@@ -253,9 +253,9 @@ def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
 def _seconds_that_count(o: Observation, driver: PodRecord | None, upgrade: UpgradeStatus, now: float) -> float:
     """Return how long the version has had to show that it is stable.
 
-    No time passes while its pod is lost, for however long nobody looked: its next launch begins its time again. What
-    the previous version fails for as well costs none either, nor does a node that restarts: then the time counts from
-    the start after such an end. Nor does the start of a later pod, after the version may have worked for long.
+    No time passes while its pod is lost, however long no operator ran: its next launch begins its time again. Faults
+    that the previous version would have as well, and restarts of the node, cost no time either: it counts from the
+    start after such an end. Nor does the start of a later pod, after the version may have worked for long.
     """
     later = is_launched_after_its_time(o, upgrade)
     if _is_without_pod(o) or (later and (refusal_of(o) is not None if driver is None else has_not_begun(driver))):
@@ -316,7 +316,7 @@ def _phase_began(upgrade: UpgradeStatus) -> float:
 
 
 def is_unheard(o: Observation) -> bool:
-    """Return whether nothing is known but the kubelet's word that the driver is ready: it is neither late nor at work.
+    """Return whether only the kubelet's report is known, that the driver is ready: it is neither late nor at work.
 
     An operator that has just begun has not heard the agent yet.
     """

@@ -1,4 +1,4 @@
-"""Handles a version from which no pod can be built although nothing runs: the stable version goes on. No I/O.
+"""Handles a version from which no pod can be built after the stop: the stable version is launched again. No I/O.
 
 A later edit gets here only if the record is from an operator that did not record the version (see ``effective_spec``).
 """

@@ -1,4 +1,4 @@
-"""What is certain of a version that was launched and is not stable: how long it ran, and what it committed. No I/O.
+"""How long a version under test has run, and what it committed, as far as that is certain. No I/O.
 
 A rollback that nobody asked for may undo only what a version did within the time of its test; unknown counts as longer.
 """
@@ -36,7 +36,7 @@ def is_launched_after_its_time(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 
 def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
-    """Return whether the API server took no pod of the only launch: after any other answer no refusal is remembered."""
+    """Return whether the API server refused every pod of the only launch: any other answer clears the refusal."""
     refusal = o.memory.refusal
     if refusal is None or not refusal.recorded or not _is_only_launch(o, upgrade):
         return False  # or of a launch that had no epoch yet
@@ -44,7 +44,7 @@ def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 
 def spec_was_launched_last(o: Observation) -> bool:
-    """Return whether the spec's version is the one launched last, by this application, and has begun: its state is."""
+    """Return whether this application launched the spec's version last, and its process has begun."""
     driver = o.driver
     if driver is not None and (driver.app_uid != o.app.metadata.uid or driver.terminating or has_not_begun(driver)):
         return False
@@ -92,7 +92,7 @@ def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
 def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether it is certain that the version under test has ended with the batches that were kept before it.
 
-    By its only launch, which committed nothing; or by the rollback snapshot, of which all queries were told at the end.
+    By its only launch, which committed nothing; or by the rollback snapshot, which all queries reported at the end.
     """
     if committed_nothing(o, upgrade):
         return True

@@ -31,7 +31,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
 """Phases in which the previous version runs, and nothing was stopped."""
 BEFORE_A_LAUNCH = (UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING)
-"""Phases in which the previous version has been told to stop, and the new one was not launched yet."""
+"""Phases in which the previous version has been asked to stop, and the new one was not launched yet."""
 UNDER_TEST = (*BEFORE_A_LAUNCH, UpgradePhase.GATE, UpgradePhase.FAILED)
 """Phases in which the spec's version is to run, or runs, and is not stable; in all others a stable one does."""
 UNDER_WAY = (*OLD_RUNS, *BEFORE_A_LAUNCH, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK)
@@ -86,7 +86,7 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
 
 
 def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool = False) -> StreamingAppStatus:
-    """Return the status with the epoch of the last launch and the lineage that the storage has, 0 if it tells none.
+    """Return the status with the epoch of the last launch and the lineage that the storage has, 0 if it has none.
 
     ``opening``: that lineage did not start with what the status says.
     """
@@ -232,7 +232,7 @@ def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
 
 
 def seconds_to_hear(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
-    """Return for how long an agent could have told this process of what the phase is about.
+    """Return for how long an agent could have reported to this process what the phase is about.
 
     Another process that decided before may have heard it; what it heard is not known here.
     """
@@ -246,13 +246,13 @@ def seconds_under_test(upgrade: UpgradeStatus, now: float) -> float:
 
 
 def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:
-    """Return what the driver that runs now tells of a snapshot."""
+    """Return what the driver that runs now reports of a snapshot."""
     reports = o.agent.report.snapshots if o.agent is not None else ()
     return next((report for report in reports if report.id == snapshot), None)
 
 
 def report_of_copy(o: Observation, upgrade: UpgradeStatus) -> SnapshotReport | None:
-    """Return what the driver that runs now tells of the copy of an upgrade, None also if that has none."""
+    """Return what the driver that runs now reports of the copy of an upgrade, None also if that has none."""
     return find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
 
 

@@ -30,7 +30,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotState
 _HEALTH = dict.fromkeys((*record.UNDER_WAY, UpgradePhase.FAILED), Health.RECONCILING) | dict.fromkeys(
     (UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK), Health.STALLED
 )
-"""Who waits for the spec to be what runs must not be told that it is, however well the application runs."""
+"""Whoever waits until the spec is what runs must not read that it is, however well the application runs."""
 _REHEARSAL_REASONS = {
     RehearsalResult.PASSED: Reason.REHEARSAL_PASSED,
     RehearsalResult.FAILED: Reason.REHEARSAL_FAILED,
@@ -113,7 +113,7 @@ def _health(o: Observation, upgrade: UpgradeStatus, now: float) -> Health:
 def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) -> Verdict:
     """Return a verdict about the previous version, which starts or failed, with what becomes of the one in the spec.
 
-    Who has just edited the spec is not to hear only of what was there before.
+    Whoever has just edited the spec must not read only about the previous version.
     """
     if upgrade.phase not in _BEFORE_THE_STOP or verdict.phase not in (Phase.STARTING, Phase.RUNNING, Phase.FAILED):
         return verdict
@@ -123,9 +123,9 @@ def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) ->
 
 
 def _what_a_person_has_to_fix(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
-    """Return what keeps an upgrade from going on that does not pass without somebody."""
+    """Return what stops an upgrade and does not pass by itself."""
     if upgrade.phase is UpgradePhase.GATE and lacks_key(o):
-        # Nobody hears of its batches, so that it is neither stable nor late, for as long as it runs.
+        # Nobody learns of its batches, so it is neither stable nor late, for as long as it runs.
         silent = silence_problem(o)
         return Problem(silent.reason, messages.beside(upgrade.message, silent.message)) if silent else None
     if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
@@ -149,7 +149,7 @@ def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     if is_reported(upgrade, known):
         return events
     repartition = upgrade.repartition is not None and upgrade.repartition.result == RepartitionResult.COMPLETED
-    # State that is divided is no stop, although the record is in that phase again.
+    # The end of a repartition is no second stop, although the record is in that phase again.
     done = repartition and upgrade.phase is UpgradePhase.STOPPING
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
@@ -174,7 +174,7 @@ def _attempts(upgrade: UpgradeStatus) -> int:
 
 
 def _since(known: UpgradeStatus | None) -> str:
-    """Return since when it was otherwise, as stored: what recurs is told again, what is only decided again is not."""
+    """Return since when it was otherwise, as stored: what recurs is published again, what is decided again is not."""
     since = known.phase_start_time if known is not None else None
     return f"{since.timestamp():.0f}" if since is not None else ""
 
@@ -225,7 +225,7 @@ def _check_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | Non
         return rehearsal.check_rehearsal_in(o, upgrade, now)
     if upgrade.phase is UpgradePhase.COPYING:
         unknown = upgrade.rollback_snapshot is not None and record.report_of_copy(o, upgrade) is None
-        # An agent that did not take the order, in a hurry or because it was slow, is told again.
+        # An agent that did not take the order, in a hurry or because it was slow, gets it again.
         left = [PATIENCE - record.seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         tested, idle = record.seconds_under_test(upgrade, now), idle_in(o, upgrade, now) or 0.0

@@ -32,7 +32,7 @@ def is_requested(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | N
 
 
 def _target(o: Observation, upgrade: UpgradeStatus) -> tuple[StableSpec | None, str]:
-    """Return the version that a rollback by hand goes back to, and the hash of the one that is not tried again."""
+    """Return the version that a requested rollback restores, and the hash of the one that is not tried again."""
     stable = o.app.status.last_stable
     if upgrade.phase is UpgradePhase.COMPLETED and stable is not None:
         return upgrade.previous, stable.spec_hash  # which may have been started again since by its number
@@ -55,7 +55,7 @@ def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
-    """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
+    """Return why a request for a rollback has no effect, empty if there is none, or it has one."""
     known = ""
     # One that was refused at once keeps the way back of the upgrade before.
     if upgrade is not None and (upgrade.phase not in _NOTHING_TO_ROLL_BACK or upgrade.previous is not None):
@@ -64,7 +64,7 @@ def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
 
 
 def lost_snapshot_condition(o: Observation) -> Problem | None:
-    """Return what a wish for a rollback waits for: its snapshot is lost, or a secret of its version."""
+    """Return what a request for a rollback waits for: its snapshot is lost, or a secret of its version."""
     upgrade = o.app.status.upgrade
     snapshot = upgrade.rollback_snapshot if upgrade is not None and _was_launched(upgrade) else None
     if upgrade is None or snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to:
@@ -86,10 +86,10 @@ def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
 
 
 def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem) -> Step:
-    """Return the intent to go back to a stable version, with the state of its snapshot in a new lineage, if any."""
+    """Return the intent to roll back to a stable version, with the state of its snapshot in a new lineage, if any."""
     with_state, unrecorded = upgrade.rollback_snapshot is not None, list[str]()
     if o.spec_hash != target.spec_hash and recorded_version(o.app.spec) == without_secrets(target.spec):
-        # Only secrets tell the two versions apart, and they are not recorded: it is run with the same values.
+        # The two versions differ only in secrets, which are not recorded: it would run with the same values.
         unrecorded = [secret.field for secret in plain_secrets(version_of(o.app.spec))]
     lineage = next_lineage(o) if with_state else lineage_of(o)
     message = messages.rolling_back(

@@ -18,7 +18,7 @@ def kind_of(settings: ChannelSettings) -> str:
 
 
 def answers(settings: ChannelSettings) -> bool:
-    """Return whether it is told what came of messages."""
+    """Return whether there are replies to messages."""
     if settings.storage is not None:
         return settings.storage.keep_replies_seconds > 0
     if settings.kafka is not None:
@@ -36,7 +36,7 @@ def make_channel(
         directory: where its Secret is mounted.
         name: what the broker calls who reads.
         jvm: py4j's view of the driver's JVM.
-        keep_secret: told of values that must not be shown.
+        keep_secret: called with values that must not be shown.
 
     Raises:
         ChannelError: its Secret is not there.

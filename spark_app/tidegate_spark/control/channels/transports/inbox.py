@@ -126,7 +126,7 @@ def withheld(name: str, code: str) -> Received:
 
 
 def with_replies(body: bytes | None, replies: Sequence[bytes]) -> bytes:
-    """Return the content of an object of replies with these in it: one that is told again replaces itself."""
+    """Return the content of an object of replies with these in it: a repeated one replaces itself."""
     try:
         events = _events(body) if body is not None else []
     except (ValueError, RecursionError):

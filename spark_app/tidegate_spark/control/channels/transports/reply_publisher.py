@@ -66,7 +66,7 @@ class ReplyPublisher:
         """Publish replies in their order, those that are not published already.
 
         Args:
-            replies: all that are to be told; after an error the same again, more or fewer.
+            replies: all that are to be published; after an error the same again, more or fewer.
             seconds: how long to wait at most, for all of them together; after that no further one is begun. Nobody
                 waits for one twice: of a reply that took longer only what is known by then is looked at.
 

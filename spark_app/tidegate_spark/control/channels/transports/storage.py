@@ -123,7 +123,7 @@ class StorageChannel:
             list(self._pool.map(self._put_or_drop, together, together.values()))
 
     def waiting(self) -> int:
-        """Return how many messages were in the inbox at the last look and have not come yet, as names tell."""
+        """Return how many messages were in the inbox at the last listing and have not been read, by their names."""
         return self._waiting
 
     def close(self) -> None:

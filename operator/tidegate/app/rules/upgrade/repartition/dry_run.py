@@ -30,7 +30,7 @@ _BEGUN = (*record.OLD_RUNS, *record.UNDER_TEST, UpgradePhase.ROLLING_BACK)
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Return the pods of a version that was not launched yet, each with its role, with that which divides its state.
 
-    Once the previous version has stopped that one is made, and its creation tells.
+    Once the previous version has stopped that pod is created, and its creation shows it.
     """
     pods, attempt, upgrade = pods_to_try(o), _attempt_to_come(o), o.app.status.upgrade
     stops = upgrade is not None and upgrade.phase in record.BEFORE_A_LAUNCH and upgrade.to_spec_hash == o.spec_hash

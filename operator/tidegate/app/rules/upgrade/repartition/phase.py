@@ -109,7 +109,7 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
     known = upgrade.repartition
     reported = {name: query.state for name, query in report.queries.items() if query.state is not None}
     if known is None or len(reported) < len(report.queries):
-        return upgrade  # a runtime of before does not tell; the pod finds out
+        return upgrade  # an earlier runtime does not report it; the pod finds out
     if not needs_repartition(reported, known.partitions):
         return _settled(upgrade, RepartitionResult.NOT_NEEDED, now, message=texts.nothing_to_do(known.partitions))
     return find_obstacle(reported, known.partitions, report.spark_version) or upgrade
