@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import grimp
@@ -38,7 +38,12 @@ OUTSIDE = [
     "time",
 ]
 """What reaches beyond the process, or gives another answer each time."""
+SPARK = ("boto3", "py4j", "pyspark")
+"""What an inspection's path, answer and command line do without: a driver loads it when somebody asks for state."""
 _FEWEST = 50
+
+
+_ASKS = re.compile("Talks to Spark|Does I/O")
 
 
 def says_pure(text: str) -> bool:
@@ -53,9 +58,16 @@ def pure_modules() -> Iterator[str]:
                 yield ".".join(path.relative_to(ROOT / folder).with_suffix("").parts).removesuffix(".__init__")
 
 
-def ways_out(graph: grimp.ImportGraph, module: str) -> list[str]:
+def of_inspections(*, with_spark: bool) -> list[str]:
+    """Return the modules of inspections whose docstring says that they ask Spark, or those that do not say so."""
+    folder = ROOT / "spark_app" / "tidegate_spark" / "inspect"
+    asks = {path.stem: _ASKS.search(path.read_text().partition("\n")[0]) for path in folder.glob("[!_]*.py")}
+    return [f"tidegate_spark.inspect.{name}" for name, found in sorted(asks.items()) if bool(found) is with_spark]
+
+
+def ways_out(graph: grimp.ImportGraph, module: str, outside: Iterable[str] = OUTSIDE) -> list[str]:
     """Return the shortest way of imports from a module to each of what is outside, where there is one."""
-    found = (graph.find_shortest_chain(module, name) for name in OUTSIDE if name in graph.modules)
+    found = (graph.find_shortest_chain(module, name) for name in outside if name in graph.modules)
     return [" -> ".join(chain) for chain in found if chain is not None]
 
 
@@ -70,6 +82,22 @@ def test_what_calls_itself_pure_reaches_nothing_outside(graph: grimp.ImportGraph
         "each way leads from a module that says `Pure` or `No I/O` to what does I/O: give it that as a value or a port"
     )
     assert len(modules) > _FEWEST
+
+
+def test_inspections_need_spark_only_where_they_say_that_they_ask_it(graph: grimp.ImportGraph) -> None:
+    outside = (*SPARK, *of_inspections(with_spark=True))
+    without = [*of_inspections(with_spark=False), "tidegate_spark.inside.__main__"]
+    assert len(without) > len(outside)
+    assert [way for module in without for way in ways_out(graph, module, outside)] == [], (
+        "each way leads from a module of tidegate_spark.inspect to Spark: import it in one whose docstring says "
+        "`Talks to Spark`"
+    )
+
+
+def test_spark_in_what_an_answer_imports_is_found(graph: grimp.ImportGraph) -> None:
+    graph.add_import(importer="tidegate_spark.monitoring.lag", imported="py4j")
+    found = [way for module in of_inspections(with_spark=False) for way in ways_out(graph, module, SPARK)]
+    assert "tidegate_spark.inspect.last_progress -> tidegate_spark.monitoring.lag -> py4j" in found
 
 
 def test_a_planted_way_out_two_modules_away_is_found(graph: grimp.ImportGraph) -> None:
