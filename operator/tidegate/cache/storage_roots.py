@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from tidegate.api.lost_status import has_launched
 from tidegate.api.spec_hash import spec_hash, store_of
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.engine.resource_key import Key
+from tidegate.engine.resource_key import Key, discard
 from tidegate_spark.contract.protocol import application_uri, store_identity
 
 Root = tuple[str, ...]
@@ -48,9 +48,9 @@ class StorageRoots:
     def remove(self, key: Key) -> None:
         """Forget an application."""
         for root in self._roots.pop(key, ()):
-            _discard(self._at, root, key)
+            discard(self._at, root, key)
             for length in range(_SHORTEST, len(root) + 1):
-                _discard(self._within, root[:length], key)
+                discard(self._within, root[:length], key)
 
     def waiting_for(self, key: Key) -> set[Key]:
         """Return the applications that one may hold back, by each of its places."""
@@ -113,11 +113,3 @@ def _place(app: StreamingApp, store: str) -> Root:
     place = application_uri(app.spec.storage.uri, app.metadata.namespace, app.metadata.name)
     parts = [part for part in place.partition("://")[2].split("/") if part]
     return (app.metadata.namespace, store, *parts)
-
-
-def _discard(index: dict[Root, set[Key]], root: Root, key: Key) -> None:
-    keys = index.get(root)
-    if keys is not None:
-        keys.discard(key)
-        if not keys:
-            del index[root]

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 
 from tidegate.api.control_message import ControlMessage, without_payload
 from tidegate.cache.kinds.open_resources import OpenResources
-from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
+from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources
 from tidegate.control.observation import ControlMemory
-from tidegate.engine.resource_key import Key
+from tidegate.engine.resource_key import Key, discard
 from tidegate.kube.history import version_number
 
 Stored = ControlMessage | UnreadableResource

@@ -18,8 +18,8 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.kinds.open_resources import OpenResources
-from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
-from tidegate.engine.resource_key import Key
+from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources
+from tidegate.engine.resource_key import Key, discard
 from tidegate.snapshots.builders.stream_snapshot import keep_text
 from tidegate.snapshots.history import History, is_whole
 from tidegate.snapshots.observation import SnapshotMemory

@@ -1,9 +1,10 @@
-"""Conditions that are present only while they are True. No I/O."""
+"""Conditions that are present only while they are True, and their events. No I/O."""
 
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Condition
 from tidegate.app.observation import Observation
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.conditions import transition_time
 from tidegate_spark.contract.reasons import Reason
 
@@ -30,3 +31,19 @@ def present_condition(o: Observation, kind: str, reason: Reason, message: str, n
             last_transition_time=transition_time(o.app.status.condition(kind), "True", now),
         ),
     )
+
+
+def present_event(o: Observation, kind: str, reason: Reason, message: str, occasion: str) -> tuple[PublishEvent, ...]:
+    """Return the warning that belongs to such a condition: when it begins, or has another message.
+
+    Args:
+        o: everything that is known.
+        kind: the condition's type.
+        reason: the condition's.
+        message: as for :func:`present_condition`.
+        occasion: as of the event.
+    """
+    known = o.app.status.condition(kind)
+    if not message or (known is not None and known.message == message):
+        return ()
+    return (PublishEvent(reason, message, True, occasion),)

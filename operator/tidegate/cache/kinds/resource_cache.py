@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tidegate.api.streaming_app import Metadata
 from tidegate.cache.kinds.feature_index import FeatureIndex
 from tidegate.cache.kinds.versions import Departed
-from tidegate.engine.resource_key import Key
+from tidegate.engine.resource_key import Key, discard
 from tidegate.kube.history import version_number
 
 
@@ -147,12 +147,3 @@ class WatchedResources(FeatureIndex, Generic[R]):
         known = self._known.pop(key, None)
         if known is not None:
             discard(self._of_app, known.app_key, key)
-
-
-def discard(groups: dict[Key, set[Key]], group: Key, key: Key) -> None:
-    """Take a key out of a group, and the group away with its last one."""
-    members = groups.get(group)
-    if members is not None:
-        members.discard(key)
-        if not members:
-            del groups[group]

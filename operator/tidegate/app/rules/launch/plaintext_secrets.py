@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch import secret_messages as messages
-from tidegate.app.rules.present_condition import present_condition
+from tidegate.app.rules.present_condition import present_condition, present_event
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 
@@ -32,10 +32,7 @@ def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 def secret_events(o: Observation) -> tuple[PublishEvent, ...]:
     """Publish an event when secrets come into the spec, or others do: once for each version."""
-    message, known = _message(o.app), o.app.status.condition(PLAINTEXT_SECRETS)
-    if not message or (known is not None and known.message == message):
-        return ()
-    return (PublishEvent(Reason.PLAINTEXT_SECRET, message, True, o.spec_hash),)
+    return present_event(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, _message(o.app), o.spec_hash)
 
 
 def _message(app: StreamingApp) -> str:

@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.times import fault_of
 from tidegate.app.observation import Observation
 from tidegate.app.rules.live import autoscaling_messages
-from tidegate.app.rules.present_condition import present_condition
+from tidegate.app.rules.present_condition import present_condition, present_event
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 
@@ -27,10 +27,8 @@ def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 def ignored_periods_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Publish which periods are left out when that begins, or others are."""
-    message, known = _message(o.app), o.app.status.condition(PERIODS_IGNORED)
-    if not message or (known is not None and known.message == message):
-        return ()
-    return (PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}"),)
+    occasion = f"generation {o.app.metadata.generation}"
+    return present_event(o, PERIODS_IGNORED, Reason.SCHEDULE_INVALID, _message(o.app), occasion)
 
 
 def _message(app: StreamingApp) -> str:
