@@ -35,7 +35,7 @@ _SECONDS = 3.0
 _TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _WITHOUT_GREETING = (401, 404)
-"""What a runtime from before there were greetings answers to who asks for one."""
+"""What a runtime from before there were greetings answers to a request for one."""
 OTHER_KEY = messages.OTHER_KEY
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
@@ -268,7 +268,7 @@ def _why_refused(status: int, body: bytes | None) -> str:
 
 
 def _why_no_answer(error: Exception) -> str:
-    """Return in words for a status why a request came to nothing."""
+    """Return why a request failed, as text for a status."""
     if isinstance(error, TimeoutError):
         return messages.no_answer(_SECONDS)
     if isinstance(error, aiohttp.ClientConnectorError):

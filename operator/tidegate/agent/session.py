@@ -51,7 +51,7 @@ class UntrustedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenOnly:
-    """A driver whose runtime is from before requests were signed: it takes everything from who has the token."""
+    """A driver whose runtime is from before requests were signed: it takes everything from whoever has the token."""
 
     process: str
     token: str

@@ -21,7 +21,7 @@ SNAPSHOT_PLURAL = "streamsnapshots"
 
 
 LABEL_SCHEDULED = "tidegate.dev/scheduled"
-"""On snapshots that a schedule had taken, and that its retention may remove; who takes it off keeps the snapshot."""
+"""On snapshots of a schedule, which its retention may delete; whoever takes it off keeps the snapshot."""
 LABEL_OF_MESSAGE = "tidegate.dev/of-message"
 """On the snapshot that a control message had taken."""
 LABEL_AT_DELETION = "tidegate.dev/at-deletion"
@@ -344,7 +344,7 @@ def is_to_be_exported(snapshot: StreamSnapshot) -> bool:
 def is_damaged(snapshot: StreamSnapshot) -> bool:
     """Return whether it was complete and is not whole any more, as far as that was found."""
     verified = snapshot.status.condition(VERIFIED)
-    # An operator of before left it Ready.
+    # An earlier operator left it Ready.
     found = verified is not None and verified.status == "False"
     return found or (snapshot.status.phase is SnapshotPhase.FAILED and snapshot.status.ready_time is not None)
 

@@ -77,7 +77,7 @@ def _ends_of(index: Index, key: Key, driver: PodRecord | None) -> tuple[PodRecor
 
 
 def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
-    # End and deletion can come so close together that nothing was decided in between: its last words would be lost.
+    # End and deletion can be so close that nothing is decided in between: its termination message would be lost.
     driver, status = index.last_ends.driver((app.metadata.namespace, app.metadata.name)), app.status
     if driver is None or driver.ended is None or app.metadata.deletion_timestamp is not None:
         return None

@@ -126,7 +126,7 @@ class PodActions:
 def refusal_of(answer: Invalid | Forbidden, what: str, namespace: str) -> tuple[Reason, str]:
     """Return reason and text of what the API server does not create for a launch.
 
-    In a namespace that is being deleted nobody has anything to correct, and who waits for a purge need wait no longer.
+    In a namespace that is being deleted nobody has anything to correct, and no purge needs to be waited for.
     """
     if isinstance(answer, Forbidden) and answer.namespace_terminating:
         return Reason.NAMESPACE_TERMINATING, refusal_messages.namespace_terminating(namespace)

@@ -20,7 +20,7 @@ class Decided(Protocol[A_co]):
 
     @property
     def message(self) -> str:
-        """The reason in words."""
+        """The reason as text."""
 
     @property
     def actions(self) -> Sequence[A_co]:

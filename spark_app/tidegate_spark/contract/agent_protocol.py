@@ -67,7 +67,7 @@ class Greeting:
     """Public; in hexadecimal digits."""
     challenge: str
     proof: str
-    """That it comes from who has the launch's token, and answers this very question."""
+    """That it comes from the holder of the launch's token, and answers this very question."""
 
 
 @dataclass(frozen=True)

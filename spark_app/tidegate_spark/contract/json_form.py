@@ -86,7 +86,7 @@ def from_report(kind: type[T], text: str | bytes) -> T:
         NewerFormatError: its format is newer, so that its fields may mean something else.
         ValueError: as :func:`from_json`.
     """
-    # A runtime of before writes halves of characters.
+    # An earlier runtime writes halves of characters.
     whole = without_halves(text if isinstance(text, str) else text.decode())
     data = _object_of(kind, whole)
     check_format(data)

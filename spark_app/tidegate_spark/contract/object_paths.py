@@ -103,7 +103,7 @@ SNAPSHOT_PREFIX, MANIFEST_FILE = "snapshots", "manifest.json"
 """``snapshots/<id>/manifest.json``: what belongs to a snapshot; one without it is not complete."""
 
 UPGRADE_PREFIX = "upgrades"
-"""``upgrades/<id of the pin>.json``: the batches that the version before an upgrade committed last."""
+"""``upgrades/<id of the pin>.json``: the last batches that the previous version of an upgrade committed."""
 
 
 INBOX_PREFIX, REPLIES_PREFIX = "control/inbox", "control/replies"

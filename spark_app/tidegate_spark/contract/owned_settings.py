@@ -107,7 +107,7 @@ IN_EFFECT = (
 def for_executors_alone(key: str) -> str:
     """Return the setting that does for executors what ``key`` does for them; empty if there is none.
 
-    These two reach executors alone where nothing is submitted. A spec of before they were refused may have them.
+    These two reach executors alone where nothing is submitted. A spec from before they were refused may have them.
     """
     both = key.startswith("spark.kubernetes.node.selector.") or key == "spark.kubernetes.scheduler.name"
     return key.replace("spark.kubernetes.", "spark.kubernetes.executor.", 1) if both else ""

@@ -98,7 +98,7 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent: looks inside for who has the token, everything for the operator, who signs; the paths are in
+"""Agent: inspections for the holder of the token, everything for the operator, which signs; the paths are in
 :mod:`tidegate_spark.driver.agent.agent`."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
@@ -313,11 +313,11 @@ class DriverConfig:
     expects_otherwise: tuple[dict[str, int], ...] = ()
     """The same of each lineage of ``start_from.otherwise``, in their order; none where no batch is known."""
     agent_secret: str = ""
-    """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
+    """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an earlier operator,
     whose orders come with the token."""
     spec_hash: str = ""
     """Of the version that is launched, for the operator, which must not go by what is written on a pod; empty: by an
-    operator of before."""
+    earlier operator."""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class RepartitionObstacle:
 
 
 def without_last(end: RepartitionEnd, number: int) -> RepartitionEnd:
-    """Return last words that leave the last ``number`` queries by name out, and say so; pure."""
+    """Return a termination message without the last ``number`` queries by name, which says so; pure."""
     kept = sorted(end.queries.items())[: max(0, len(end.queries) - number)]
     return replace(end, queries=dict(kept), left_out=end.left_out + len(end.queries) - len(kept))
 

@@ -160,7 +160,7 @@ class ControlLog(LogReader):
     def remove_before(self, oldest: int) -> int:
         """Remove what no position from ``oldest`` on needs, and nothing behind the last base but one.
 
-        Only who has the fence may call it: what another lineage needs is not known here.
+        Only the holder of the fence may call it: what another lineage needs is not known here.
 
         Returns:
             The position up to which entries are gone.
@@ -171,7 +171,7 @@ class ControlLog(LogReader):
             nearest = max((base for base in bases[:-1] if base <= oldest), default=0)
             segments = self._objects.numbers(SEGMENTS)
             if nearest in bases[:1] and not _before(segments, nearest):
-                # A query of long ago keeps all of it: it is not read, base after base, to find that out again.
+                # A query that ran long ago keeps all of it: it is not read, base after base, to find that out again.
                 return self._gone
             kept = self._needed_base(bases[:-1], oldest)
             if not kept:

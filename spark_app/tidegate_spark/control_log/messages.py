@@ -1,4 +1,4 @@
-"""Messages about messages of an earlier application, and of long ago. No I/O."""
+"""Messages about control messages that are too old, or of an earlier application. No I/O."""
 
 from __future__ import annotations
 

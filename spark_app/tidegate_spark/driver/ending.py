@@ -153,7 +153,7 @@ class Ending:
                         return
                     time.sleep(0.05)
 
-        # In a thread of its own, because a JVM that hangs must not keep the driver from leaving its last words.
+        # In a thread of its own: a JVM that hangs must not keep the driver from writing its termination message.
         worker = threading.Thread(target=work, name="stopping", daemon=True)
         worker.start()
         worker.join(max(0.0, deadline + 3 * budget.unwinding - time.monotonic()))
@@ -216,7 +216,7 @@ class Ending:
 
 
 def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
-    """Return what a requested stop came to, in words."""
+    """Return the result of a requested stop, as text."""
     if inside:
         given_up = [each.name for each in stopped if each.given_up]
         failed = [messages.batch_failed(each.name, each.failure) for each in stopped if each.failure]

@@ -70,7 +70,7 @@ class LivingExecutors:
         """Return an answer that has come since the last look, None if there is none; asks again if that is due."""
         answer, self._answer = self._answer, None
         if now - self._looked_at > LATER_SECONDS:
-            answer = None  # all ran meanwhile, and nobody looked: who came since is not in it
+            answer = None  # all ran meanwhile without a check: those that came since are not in it
         self._looked_at = now
         if answer is not None and answer != self._known:
             self._known, self._changed_at = answer, now

@@ -50,7 +50,7 @@ class Door:
     secret: str
 
     def __repr__(self) -> str:
-        """Hide the secret: who has it can make the JVM do anything."""
+        """Hide the secret: whoever has it can make the JVM do anything."""
         return f"Door({self.port}, ...)"
 
 

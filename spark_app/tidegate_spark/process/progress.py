@@ -118,7 +118,7 @@ class Progress:
         self._begun: dict[str, int] = {}
         """The last committed batch of each query when it was started first."""
         self.stalled = ""
-        """What is stuck, in words; empty while nothing is."""
+        """What is stuck, as text; empty while nothing is."""
         self.failures: tuple[float, ...] = ()
         """When the application failed within the window; seconds since the epoch."""
         self.observer = Observer()

@@ -40,7 +40,7 @@ def termination_text(termination: Termination, secrets: Secrets) -> str:
 
 
 def _with_fewer_queries(termination: Termination) -> Termination:
-    """Return last words about repartitioned state with as many queries as there is room for; all others as they are."""
+    """Return a termination message about repartitioned state with as many queries as fit; any other as it is."""
     end = termination.repartition
     if end is None:
         return termination

@@ -78,7 +78,7 @@ def refusal(
 
 
 def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
-    """Say whether an unnamed query is the one before, started again: it goes on in its checkpoint."""
+    """Return whether an unnamed query is the previous one, started again: it continues in its checkpoint."""
     if plain_location(before.location) or plain_location(wanted.location):
         return _is_one_place(before, wanted)  # the script says so itself
     if before.plan is None or wanted.plan is None or before.site != wanted.site:
@@ -88,7 +88,7 @@ def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> b
 
 
 def is_moved(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
-    """Say whether an unnamed query is the one before, which failed, started again with another location."""
+    """Return whether an unnamed query is the previous one, which failed, started again with another location."""
     if before.named or _is_one_place(before, wanted) or before.site != wanted.site:
         return False
     return before.plan is not None and wanted.plan is not None and before.plan.is_same(wanted.plan) and failed(before)

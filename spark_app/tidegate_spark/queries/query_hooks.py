@@ -39,7 +39,7 @@ class QueryHooks:
     forget_unnamed: Callable[[str], None] = lambda name: None
     """Called with the name of a query that has no name of its own, when its first start has failed."""
     before_files: Callable[[str, Sink], None] | None = None
-    """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
+    """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nothing is.
 
     Raises SinkRefusedError if it must not start, FaultError if it cannot for what is stored.
     """

@@ -42,7 +42,7 @@ class Stopped:
     given_up: bool = False
     """Its batch was not waited for any longer, since nobody computed it."""
     failure: str = ""
-    """What else cut its batch: why that failed, in words."""
+    """What else cut its batch: why that failed, as text."""
 
     @property
     def boundary(self) -> bool:

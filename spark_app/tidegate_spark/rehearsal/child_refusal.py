@@ -3,7 +3,7 @@
 No line of ours runs in such a child: its queries and jobs would write to the real sinks, into the real checkpoints. But
 ``spark-submit`` and its like, by which PySpark starts its JVM as well, first read ``spark-env.sh`` of the folder that
 ``SPARK_CONF_DIR`` names, in the shell that would start it. So a rehearsal names a folder whose file ends that shell.
-The rehearsal's own JVM is started by a script that names the folder of before.
+The rehearsal's own JVM is started by a script that names the original folder.
 
 Design: docs/design/rehearsal-and-forks.md.
 """

@@ -6,7 +6,7 @@ from tidegate_spark.contract.reasons import Reason
 
 
 class RepartitionError(Exception):
-    """The lineage is not made; what is wrong, in one word and in words for a person."""
+    """The lineage is not made; what is wrong, as a reason and as a message."""
 
     def __init__(self, what: Reason, message: str) -> None:
         """Carry both."""

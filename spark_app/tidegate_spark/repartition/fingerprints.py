@@ -105,7 +105,7 @@ def _halves(of: str) -> list[tuple[str, Column]]:
 
 
 def difference(before: Contents, after: Contents) -> str:
-    """Return in words what is not the same, empty if nothing is; pure."""
+    """Return the differences as text, empty if there are none; pure."""
     for store, family in sorted(before.families.keys() | after.families.keys(), key=str):
         old, new = before.families.get((store, family)), after.families.get((store, family))
         if old == new:

@@ -87,7 +87,7 @@ def _end_at_once() -> None:
 
 
 def exit_code(termination: Termination) -> int:
-    """Return the exit code that goes with the last words; pure."""
+    """Return the exit code that goes with the termination message; pure."""
     if termination.reason is Reason.COMPLETED:
         return EXIT_OK
     return EXIT_DEPENDENCY if termination.reason in DEPENDENCY_REASONS else EXIT_APPLICATION
@@ -194,7 +194,7 @@ class Making:
         if self._session is not None:
             return self._session
         from tidegate_spark.jvm import session as spark_session  # noqa: PLC0415 - imports PySpark
-        from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - only who starts Spark needs it
+        from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - only where Spark is started is it needed
 
         assert self._held is not None
         config = config_for_spark(self._config, self._order)

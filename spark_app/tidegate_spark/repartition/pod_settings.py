@@ -32,7 +32,7 @@ def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:
 
 
 def end_of(config: DriverConfig, what: Reason, message: str, reason: Reason | None = None) -> Termination:
-    """Return the last words of an attempt of which no lineage came."""
+    """Return the termination message of an attempt that made no lineage."""
     said = reason or _REASONS.get(what, Reason.APPLICATION_FAILED)
     return Termination(said, message, config.epoch, repartition=RepartitionEnd(what))
 

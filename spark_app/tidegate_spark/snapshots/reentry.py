@@ -27,7 +27,7 @@ log = logging.getLogger("tidegate")
 
 
 class _ChangedError(Exception):
-    """The catalog is not the one of before the listing."""
+    """The catalog is not the one from before the listing."""
 
 
 def enter_published(repository: SnapshotRepository, name: str = "") -> Catalog:

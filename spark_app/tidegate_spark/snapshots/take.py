@@ -273,7 +273,7 @@ def _plan(
 def _locations(repository: SnapshotRepository, request: Request, plan: _Plan) -> dict[str, str]:
     """Return which location each unnamed query had when it wrote what is taken, also those that wrote nothing.
 
-    A pin is of the version before an upgrade, and what is noted now may be the new version's.
+    A rollback snapshot is of the previous version, and what is noted now may be the new version's.
     """
     at_pin = upgrade_pin.locations(repository, request.id)
     if at_pin is not None:

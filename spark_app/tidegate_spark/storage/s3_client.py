@@ -187,9 +187,9 @@ def read_object(client: S3Client, storage: Storage, key: str, most: int | None =
     """Return an object's content and its ETag, None if there is none. Other faults raise botocore's exceptions.
 
     A store that keeps the two in different files may answer with an old content and a new ETag while somebody writes;
-    who writes on that condition undoes what was written. So a pair is believed if the ETag is the content's MD5, as it
-    is of objects put in one piece in most stores, or if it is read twice. What is large would be in memory twice:
-    it is read once if its ETag cannot be an MD5.
+    whoever writes on that condition undoes what was written. So a pair is believed if the ETag is the content's MD5, as
+    it is of objects put in one piece in most stores, or if it is read twice. What is large would be in memory twice: it
+    is read once if its ETag cannot be an MD5.
 
     Args:
         client: of the store.

@@ -208,7 +208,7 @@ class RehearsedQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RehearsalStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How the new version did on a copy of the state, before the one before it was stopped.
+    """How the new version did on a copy of the state, before the previous version was stopped.
 
     ``result`` and ``cause`` are words of the contract with the runtime; empty as long as there is none.
     """
@@ -355,7 +355,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     def known_batches(self) -> dict[str, int]:
         """Return the newest batch of each query that is known to be committed in the lineage.
 
-        An operator of before wrote down no list for this; its queries have their last batch, also of an application
+        An earlier operator wrote down no list for this; its queries have their last batch, also of an application
         that is suspended.
         """
         if self.batches:

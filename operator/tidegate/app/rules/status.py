@@ -267,7 +267,7 @@ def _is_filled_by_another(o: Observation, lineage: int) -> bool:
 
 
 def _starts_with_pin(known: StreamingAppStatus) -> bool:
-    """Return whether the lineage to be launched starts with what an upgrade kept of the one before it."""
+    """Return whether the lineage to be launched starts from what an upgrade kept of the previous one."""
     upgrade = known.upgrade
     return upgrade is not None and (upgrade.phase is UpgradePhase.ROLLING_BACK or starts_elsewhere(upgrade))
 

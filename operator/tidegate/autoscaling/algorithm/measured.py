@@ -200,7 +200,7 @@ def _is_enough(first: Sample, last: Sample, window: float) -> bool:
     """Return whether each query has batches between two samples, or nothing to read.
 
     One is enough if it fills the window: of a query that falls behind, and takes in all that waits, each batch is some
-    times as long as the one before, and who waits for two of them comes too late.
+    times as long as the previous one, and waiting for two of them would be too late.
     """
     return all(
         b.idle or b.batches - a.batches >= FEWEST_BATCHES or (b.batches > a.batches and b.batch_seconds >= window)

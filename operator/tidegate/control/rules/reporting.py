@@ -41,7 +41,7 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
 
 
 def _knows_more_than_its_driver(message: ControlMessage, report: MessageReport) -> bool:
-    """Return whether a driver rejects the format of a dump which is one: its runtime is of before the format's name."""
+    """Return whether a driver rejects the format of a dump that exists: its runtime is older than the format."""
     if message.spec.type != DUMP_STATE or report.reason != Reason.INVALID_PAYLOAD.value:
         return False
     payload = msgspec.json.decode(message.spec.payload)

@@ -55,7 +55,7 @@ def control_settings(app: StreamingApp, place: Storage) -> ControlSettings:
 
 
 def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:
-    """Give a pod the Secret of the channel, if it has one; optional, since who waits for it says so."""
+    """Give a pod the Secret of the channel, if it has one; optional, since whoever waits for it reports that."""
     secret = _secret(app.spec.control.channel)
     if not secret:
         return

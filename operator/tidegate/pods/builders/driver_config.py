@@ -205,7 +205,7 @@ def _is_apart(app: StreamingApp) -> bool:
 
 
 def _pin(app: StreamingApp, lineage: int) -> Pin | None:
-    """Return what a new version has to keep: only if it goes on where the one before ended.
+    """Return what a new version has to keep: only if it continues where the previous one ended.
 
     Also once it is stable, or was given up on, until that is complete: somebody may take it back by hand.
     """

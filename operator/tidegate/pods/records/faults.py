@@ -155,7 +155,7 @@ def _reason_word(termination: str) -> str:
 
 
 def why_still_there(pod: PodRecord) -> str:
-    """Return in words why a pod that was to be gone is still there: its node, or only the object's finalizers."""
+    """Return as text why a deleted pod is still there: its node, or only the object's finalizers."""
     if pod.finalizers:
         return fault_messages.held_by_finalizers(pod.name, pod.namespace, pod.finalizers)
     if not pod.node:

@@ -119,12 +119,12 @@ def verify_pod_name(snapshot_id: str, nonce: int) -> str:
 
 
 def is_verify_pod_name(name: str, snapshot_id: str) -> bool:
-    """Return whether a pod of this name reads the snapshot back, whoever asked; operators of before gave no number."""
+    """Return whether a pod of this name reads the snapshot back, whoever asked; earlier operators gave no number."""
     number = name.removeprefix(f"{snapshot_id}-verify-")
     return name == f"{snapshot_id}-verify" or (number != name and number.isdecimal())
 
 
 def number_of_verify_pod(name: str) -> int | None:
-    """Return for which ``spec.verifyNonce`` a pod reads a snapshot back, None if an operator of before made it."""
+    """Return for which ``spec.verifyNonce`` a pod reads a snapshot back, None if an earlier operator made it."""
     number = name.rpartition("-")[2]
     return int(number) if number.isdecimal() else None

@@ -42,7 +42,7 @@ def _account(storage: SnapshotStorage) -> str:
     """Return the ServiceAccount of a pod without an application.
 
     What Tidegate made for the application went with it. The pod mounts no token, so any account does as long as it is
-    there; who has bound rights for the storage to one has named it.
+    there; whoever has bound rights for the storage to one has named it.
     """
     own = storage.service_account_name
     return own if own and own != SHARED_ACCESS_NAME else DEFAULT_ACCOUNT

@@ -77,7 +77,7 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     kept = _kept(o, now)
     if kept is None:
         return None
-    if unfinished and o.snapshot.spec.export is not None:  # an operator of before left the record
+    if unfinished and o.snapshot.spec.export is not None:  # an earlier operator left the record
         return kept if kept.phase is SnapshotPhase.READY else cut_off(o, kept, messages.EXPORT_OF_DAMAGED, now)
     pod = o.exporting
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)

@@ -39,7 +39,7 @@ SILENT_PAUSE = 30.0
 
 
 def pods_report(o: SnapshotObservation, pod: PodRecord) -> SnapshotReport | None:
-    """Return the last words of a pod about the snapshot, None if there are none."""
+    """Return the termination message of a pod about the snapshot, None if there are none."""
     reported = _parse(pod.ended.message) if pod.ended is not None else None
     return find_report(reported.snapshots, o.snapshot) if reported is not None else None
 
@@ -168,7 +168,7 @@ def _failure_problem(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
 
 
 def _has_unknown_report(pod: PodRecord) -> bool:
-    """Return whether a pod left last words of a form that is not known: its runtime is newer."""
+    """Return whether a pod left a termination message of an unknown form: its runtime is newer."""
     return pod.ended is not None and is_json(pod.ended.message) and _parse(pod.ended.message) is None
 
 

@@ -51,7 +51,7 @@ class Delivery:
     positions: Mapping[str, int] = field(default_factory=dict)
     """Part of a topic -> the offset from which to read on behind this, where that can be said."""
     lost: str = ""
-    """What cannot be read any more, in words."""
+    """What cannot be read any more, as text."""
 
 
 @dataclass(frozen=True)

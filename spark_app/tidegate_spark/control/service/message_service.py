@@ -176,7 +176,7 @@ class MessageService:
         with self._lock:
             if not any(commit[0] == query for commit in self._commits):
                 self._positions[query] = position
-            else:  # what the run before has committed is noted first
+            else:  # what the previous run has committed is noted first
                 self._commits.append((query, NO_BATCH, position, BatchAccount()))
         self._wake.set()
 
@@ -366,7 +366,7 @@ class MessageService:
     def _remove_old(self, repository: SnapshotRepository, found: ControlLog, newest: int) -> None:
         """Remove what no batch can ask for any more, now that there is a base at ``newest``."""
         # The whole lineage is listed for it, with all state: no query waits for that. The oldest position only grows,
-        # and who begins meanwhile begins behind the base.
+        # and a query that begins meanwhile begins behind the base.
         oldest = self._operations.oldest(repository)
         with self._work:
             gone = found.remove_before(newest if oldest is None else oldest)

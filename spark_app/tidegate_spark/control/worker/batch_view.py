@@ -91,7 +91,7 @@ class Current:
         """Return a file with the model that ``reload-model`` named, whole and with the checksum that it said.
 
         None if no such message was sent. If the new version cannot be had, the acknowledgement says so, and
-        the one before is returned.
+        the previous one is returned.
 
         Raises:
             ControlError: it cannot be had, and none of those before it either.

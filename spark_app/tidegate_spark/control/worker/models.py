@@ -112,7 +112,7 @@ def _alone(directory: Path, is_over: IsOver) -> Iterator[None]:
 
 
 def _make_room(directory: Path, size_limit: int) -> None:
-    """Remove models of long ago, and those used longest ago as far as one more needs their room.
+    """Remove old models, and those used longest ago as far as one more needs their room.
 
     Only what a process left that was killed is there beside them: nobody else fetches meanwhile.
 

@@ -43,7 +43,7 @@ def controlled(df: DataFrame) -> DataFrame:
     The query's batches have a position in the control log from then on, and functions of the query may ask
     :func:`tidegate_spark.control.current` what is in force. A message starts a batch even if there is no data. Call it
     once for each query, anywhere above its first stateful operator. Columns become nullable. A query with a checkpoint
-    of before cannot be made to take part without a new lineage: it is refused.
+    from before cannot be made to take part without a new lineage: it is refused.
 
     Outside of Tidegate ``df`` is returned as it is.
     """

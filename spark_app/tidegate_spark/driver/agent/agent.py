@@ -108,7 +108,7 @@ class Token:
 
 
 def gate_of(config: DriverConfig, environment: Environment) -> Gate | None:
-    """Return who lets the operator in; None if an operator of before launched the driver, and has the token alone.
+    """Return who lets the operator in; None if an earlier operator launched the driver, and has the token alone.
 
     The operator's number is read once: who can change the file of a driver that runs does not become its operator.
     """

@@ -14,7 +14,7 @@ from tidegate_spark.jvm import entry_messages as messages
 def name_owner(ports: Collection[int]) -> None:
     """Have an error of binding one of ``ports`` in this process say whose it is; class and number stay the same.
 
-    The system's own words name neither the port nor who has it.
+    The system's message names neither the port nor its owner.
     """
     original = socket.socket.bind
 

@@ -68,7 +68,7 @@ class Reading:
         return bytes(self.buffer[:end]) if len(self.buffer) >= end else None
 
     def goes_on(self, length: int) -> bool:
-        """Return whether more came than the request: nobody who asks here sends the next before the answer."""
+        """Return whether more came than the request: no client here sends the next one before the answer."""
         return len(self.buffer) > self._end + length
 
 

@@ -37,7 +37,7 @@ class Table:
     name: str
     """With catalog and namespace."""
     catalog: str
-    """Where the catalog is, in words."""
+    """Where the catalog is, as text."""
     lasts: bool
     """Whether the catalog is known to outlast the driver; of one that is not Spark's own that is not known."""
     provider: str
@@ -218,7 +218,7 @@ def find(writer: DataStreamWriter, name: str, given: Given) -> Table:
 
 
 def _session_catalog(spark: SparkSession) -> tuple[str, bool]:
-    """Return where the session catalog is, in words, and whether it outlasts the driver."""
+    """Return where the session catalog is, as text, and whether it outlasts the driver."""
     if (spark.conf.get(_IMPLEMENTATION, IN_MEMORY) or IN_MEMORY) == IN_MEMORY:
         return messages.CATALOG_IN_MEMORY, False
     hadoop: Any = spark._jsparkSession.sessionState().newHadoopConf()

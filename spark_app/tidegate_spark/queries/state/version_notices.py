@@ -61,7 +61,7 @@ class VersionNotices:
         found = objects.store.get(key)
         notes = from_stored(Notes, found[0]) if found is not None else Notes(spec)
         reported = notes.told if notes.specHash == spec else {}
-        # A process that is started again gives it again: the one before may have ended before anybody heard it.
+        # A process that is started again gives it again: the previous one may have ended before anybody read it.
         first = reported.get(digest)
         if first is None:
             kept = dict(list(reported.items())[-MOST_KEPT + 1 :])

@@ -148,7 +148,7 @@ def _owned(known: Known) -> list[str]:
 
 
 def _only_one(owned: list[str], known: Known) -> Named:
-    """Return the one query whose state there is, if the one that starts is the only one of before and now.
+    """Return the one query that has state, if the one that starts is the only one, now as before.
 
     Raises:
         UndecidedError: there may be others.

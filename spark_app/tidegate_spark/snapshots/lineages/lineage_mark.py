@@ -16,7 +16,7 @@ WITHOUT_OUTPUT = "withoutOutput"
 """Of a lineage whose state was repartitioned: query -> the batch that this was, which put nothing out."""
 
 WITHOUT_OUTPUT_SINCE = "withoutOutputSince"
-"""Query -> the first of several such batches in a row, which lineages of before left: no driver ran in between."""
+"""Query -> the first of several such batches in a row, which earlier lineages left: no driver ran in between."""
 
 
 def read(own: SnapshotRepository, lineage: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Purged:
 
     @property
     def message(self) -> str:
-        """What is said of it in the pod's last words."""
+        """What the pod's termination message says of it."""
         places = list(self.kept)
         if self.elsewhere:
             places.append(messages.of_other_namespaces(self.elsewhere))
@@ -174,7 +174,7 @@ def purge(client: S3Client, config: DriverConfig, report: Callable[[int], None] 
     deleted = 0
     # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
     # claim goes last: until then nobody else can take the place of what is being deleted. The catalog goes after what
-    # it is of: without it, who comes after an interruption does not know that nobody needs the rest.
+    # it is of: without it, the next run after an interruption does not know that nobody needs the rest.
     first: Callable[[str], bool] = lambda key: key not in (claim, catalog) and not _is_marker(key)  # noqa: E731
     for wanted in (first, _is_marker, lambda key: key != claim):
         for number in _clear(client, config, kept, wanted):

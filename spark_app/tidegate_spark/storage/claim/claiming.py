@@ -210,7 +210,7 @@ def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) ->
 
     The pod that makes one says so after its mark was written. So a storage without the mark is a copy from before, in
     which the application would start with nothing; only a person can accept that, who names the lineage to go on in.
-    But the application may have run there all the same, with a runtime of before, or the mark alone may be lost.
+    But the application may have run there all the same, with an earlier runtime, or the mark alone may be lost.
 
     Returns:
         None if the launch may run in the lineage that was made.

@@ -91,7 +91,7 @@ def take(port: FencePort, me: Holder) -> Held | Fenced:
 
 
 def check(port: FencePort, held: Held) -> Fenced | None:
-    """Return who has the fence instead of us, or None if it is still ours.
+    """Return the other holder of the fence, None if it is still ours.
 
     Raises:
         Exception: what the store's client raises; whose the fence is, is not known then.

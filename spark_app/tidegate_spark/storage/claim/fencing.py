@@ -103,7 +103,7 @@ class FenceMonitor:
             connect: makes a client with the credentials of the moment.
             held: what :func:`take` returned.
             commits: how many batches were committed so far.
-            on_loss: called once, with who has the fence.
+            on_loss: called once, with the new holder of the fence.
             idle_seconds: between two looks while nothing is committed.
         """
         self._connect, self._held, self._commits, self._on_loss = connect, held, commits, on_loss
@@ -116,7 +116,7 @@ class FenceMonitor:
         return self._answers
 
     def check(self) -> Fenced | None:
-        """Return who has the fence now, None if it is ours or the storage does not say."""
+        """Return the other holder of the fence now, None if it is ours or the storage does not say."""
         try:
             return fence.check(self._connect(), self._held)
         except Exception as error:  # whatever boto3 raises: whose the fence is, is not known now

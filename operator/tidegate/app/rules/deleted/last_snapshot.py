@@ -27,7 +27,7 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
     name = last_name(o.app)
     found = next((s for s in own_snapshots(o) if s.metadata.name == name), None)
     if found is None:
-        # Also if the newest seems to have all batches: the driver's last words may have gone with its pod.
+        # Also if the newest seems to have all batches: the driver's termination message may be gone with its pod.
         return _begin(o, name, now)
     if found.is_final or found.metadata.deletion_timestamp is not None:
         return None

@@ -177,7 +177,7 @@ def _former_epochs(status: StreamingAppStatus) -> range:
 
 
 def why_not_built(o: Observation) -> str:
-    """Return in words why no driver pod can be made of the spec, or be taken, or have a place; empty if one can."""
+    """Return why no driver pod can be built from the spec, created or placed, as text; empty if one can."""
     if o.rival:
         return messages.place_taken(o.rival)
     epoch = o.app.status.epoch + 1
@@ -212,7 +212,7 @@ def reason_not_built(o: Observation) -> Reason:
 
 
 def _why_not_found(o: Observation) -> str:
-    """Return in words which objects are missing that the spec names, empty if none are."""
+    """Return which objects are missing that the spec names, as text; empty if none are."""
     missing = tuple(messages.named_in(each.what, each.field) for each in o.references.missing)
     return messages.references_missing(missing) if missing else ""
 

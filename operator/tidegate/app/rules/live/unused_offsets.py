@@ -32,7 +32,7 @@ def offsets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
 
 def _why_unused(o: Observation) -> str:
-    """Return in words why offsets of the present lineage are not used, empty if they are about to be."""
+    """Return as text why offsets of the present lineage are not used, empty if they are about to be."""
     status, upgrade = o.app.status, o.app.status.upgrade
     is_under_way = upgrade is not None and upgrade.phase in UNDER_WAY
     if upgrade is not None and is_under_way and upgrade.starting_offsets and not upgrade.epoch:

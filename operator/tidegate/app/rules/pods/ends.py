@@ -25,7 +25,7 @@ def ended_for_good(driver: PodRecord) -> bool:
 
 
 def ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination | None:
-    """Return the last words of a driver that ended for good with this reason, None if it did not."""
+    """Return the termination message of a driver that ended for good with this reason, None if it did not."""
     if driver is None or driver.running or driver.ended is None or driver.ended.exit_code != 0:
         return None
     termination = read_termination(driver.ended)

@@ -171,7 +171,7 @@ def silence_problem(o: Observation) -> Problem | None:
 def other_protocol_problem(o: Observation) -> Problem | None:
     """Return which of operator and runtime is to be upgraded, None if they understand each other, or nothing is known.
 
-    A runtime of long ago does not know that it should refuse; its driver runs on with what both know.
+    A much earlier runtime does not know that it should refuse; its driver runs on with what both know.
     """
     if o.agent is None or works_with(o.agent.report.protocol):
         return None

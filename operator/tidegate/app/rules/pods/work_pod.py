@@ -68,7 +68,7 @@ def seconds_to_start(pod: PodRecord | None, seconds: float, now: float) -> float
 
 
 def why_not_running(o: Observation, pod: PodRecord | None, name: str) -> str:
-    """Return in words why there is no process in a pod, or no pod."""
+    """Return as text why there is no process in a pod, or no pod."""
     problem = start_problem(pod) if pod is not None else None
     if problem is not None:
         return problem.message

@@ -116,9 +116,9 @@ def report_of_fenced(o: Observation) -> Termination | None:
 
 
 def unproven_place(o: Observation) -> Termination | None:
-    """Return the last words of a driver by which an application that starts from a snapshot is to go on in its place.
+    """Return the termination message by which an application that starts from a snapshot continues in its place.
 
-    None if it says that there is something of the application. Without that, a runtime of before would start
+    None if it says that there is something of the application. Without that, an earlier runtime would start
     empty there with the next launch. In an empty place it names the first lineage, with the epoch that it was given:
     any other epoch or lineage it has from a claim.
     """

@@ -178,7 +178,7 @@ def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> Streaming
 
 
 def rival_of(o: Observation, stable: StableSpec | None) -> str:
-    """Return who is in the way of a stable version: who has another store than its own is not."""
+    """Return who is in the way of a stable version; whoever is in another store than the version's is not."""
     return o.rival if stable is None or has_same_store(o.app.spec, stable) else ""
 
 
@@ -203,7 +203,7 @@ def recorded(spec: StreamingAppSpec, version: StableSpec | None) -> StableSpec |
 
 
 def with_recorded_versions(spec: StreamingAppSpec, upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
-    """Return a record with the versions in it, the one before and the one under test, as this operator records them."""
+    """Return a record with its versions, the previous one and the one under test, as this operator records them."""
     if upgrade is None:
         return None
     tested = recorded(spec, StableSpec(spec_hash=upgrade.to_spec_hash, spec=upgrade.to_spec))

@@ -40,7 +40,7 @@ def offsets_asked(o: Observation) -> str:
 
 
 def _names_present_state(o: Observation, asked: UpgradeOffsets) -> bool:
-    """Return whether offsets are for the lineage that there is, be it the one before it, in another number."""
+    """Return whether offsets are for the present lineage, or for the one whose state it has since a rollback."""
     status, upgrade = o.app.status, o.app.status.upgrade
     if asked.lineage == status.lineage:
         return True
@@ -63,7 +63,7 @@ def rolled_back_from(upgrade: UpgradeStatus) -> int:
 
 
 def why_unreadable(o: Observation) -> str:
-    """Return in words why the offsets that are asked for cannot be used, empty if they can, or there are none."""
+    """Return as text why the offsets that are asked for cannot be used, empty if they can, or there are none."""
     try:
         refuse_unreadable_offsets(offsets_asked(o), OF_UPGRADE)
     except SpecError as error:

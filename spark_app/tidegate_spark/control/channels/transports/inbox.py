@@ -32,7 +32,7 @@ LARGEST_BATCH = 1 << 20
 LARGEST_OBJECT = 2 << 20
 """Bytes of an object; what is larger is not looked into."""
 REPLIED_TOGETHER = 128
-"""Messages of a writer whose replies are in one object: a burst costs few requests, and who waits asks for one."""
+"""Messages of a writer whose replies are in one object: a burst costs few requests, and a waiting writer reads one."""
 _NAME = re.compile(r"(\d{8}T\d{6}\.\d{3}Z)-([0-9a-z]{16})-(\d{12})-(\d{4})\.json", re.ASCII)
 
 

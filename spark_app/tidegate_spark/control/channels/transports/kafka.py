@@ -254,7 +254,7 @@ class KafkaChannel:
 
 
 def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:
-    """Return the reason of a fault, and what it is in words; pure."""
+    """Return the reason of a fault, and what it is as text; pure."""
     for reason, classes in _REASONS:
         found = next((link for link in chain if link.is_a(*classes)), None)
         if found is not None:

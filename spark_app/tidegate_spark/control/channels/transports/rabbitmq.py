@@ -214,7 +214,7 @@ class _ReplyQueue:
 
 
 def fault_in(error: Exception) -> tuple[Reason, str]:
-    """Return the reason of a fault, and what it is in words; pure."""
+    """Return the reason of a fault, and what it is as text; pure."""
     said = f"{type(error).__name__}: {error}"[:300]
     if isinstance(error, exceptions.UnroutableError):
         return Reason.CHANNEL_MISSING, messages.NO_QUEUE

@@ -93,7 +93,7 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
 def deferred_condition(asked: Observation, verdict: Verdict) -> Verdict:
     """Return the verdict with what becomes of a number of partitions that waits, or comes when a suspension ends.
 
-    In whatever state the driver is: who has edited the number looks now, and a start or a failure may take long.
+    In whatever state the driver is: whoever has edited the number looks now, and a start or a failure may take long.
     """
     if not is_deferred(asked):
         return _with_repartition_to_come(asked, verdict)

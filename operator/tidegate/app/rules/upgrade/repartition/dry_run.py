@@ -43,12 +43,12 @@ def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def why_not_launchable(o: Observation) -> str:
-    """Return in words why nothing can come of the spec's version, empty if it can be launched."""
+    """Return as text why the spec's version cannot be launched, empty if it can be launched."""
     return why_not_built(o) or why_not_repartitioned(o)
 
 
 def why_not_repartitioned(o: Observation) -> str:
-    """Return in words why there can be no pod that divides the state, and what to do; empty if none is needed."""
+    """Return as text why there can be no repartition pod, and what to do; empty if none is needed."""
     attempt = _attempt_to_come(o)
     if attempt is None:
         return ""

@@ -60,7 +60,7 @@ def wanted_repartition(o: Observation) -> RepartitionStatus | None:
 def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
     """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
 
-    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
+    A lineage that was made for the previous one, and in which nothing has run, serves if the number is the same.
     """
     if upgrade.mode is UpgradeMode.STATELESS:
         return None, upgrade.lineage
