@@ -66,7 +66,7 @@ class Server:
 
     @property
     def open_connections(self) -> int:
-        """Return how many connections there are."""
+        """Return how many connections there are, for tests of the bound."""
         return len(self._connections)
 
     # --- in the thread that reads ---
