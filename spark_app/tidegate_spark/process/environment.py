@@ -73,7 +73,8 @@ class Environment:
         )
 
 
-_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\((?P<name>[^)]*)\))")
+_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\((?P<name>[^)]*)(?:\)|(?P<unfinished>\Z)))")
+"""Of one without an end the rest of the text is a part: looked for again at each ``$(``, it would take hours."""
 
 
 def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
@@ -83,7 +84,11 @@ def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> tuple[st
     """
 
     def value(found: re.Match[str]) -> str:
-        return "$" if found["dollar"] else variables.get(found["name"], found[0])
+        if found["dollar"]:
+            return "$"
+        if found["unfinished"] is not None:
+            return found[0].replace("$$", "$")
+        return variables.get(found["name"], found[0])
 
     return tuple(_REFERENCE.sub(value, argument) for argument in arguments)
 

@@ -36,15 +36,16 @@ _NO_STATE = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY]"
 _NO_HEAP = ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded", "array size exceeds VM limit")
 # Py4J puts a colon before the first exception of a JVM.
 _CAUSE = re.compile(r"(?:Caused by: |: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
-_NUMBERED_FILE = re.compile(r"path=[^;\n]*/(\d+); isDirectory=")
+_NUMBERED_FILE = re.compile(r"/([0-9]{1,19}); isDirectory=")
 _PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _NO_MODULE = re.compile(r"No module named '(?P<name>[^']+)'")
 LONGEST_CAUSE = 1000
 _TOPIC_PARTITION = re.compile(r"(?<![\w.-])(?P<topic>[\w.-]+)-(?P<partition>\d+)(?![\w.-])")
 """Of topic names, Kafka allows these characters and no others."""
+_KAFKA_LOSS = "KafkaIllegalStateException: Some data may have been lost"
 _KAFKA_RANGE = re.compile(
-    r"KafkaIllegalStateException: Some data may have been lost[^\0]*?Could not read records in offset "
-    r"\[(?P<startOffset>\d+), (?P<endOffset>\d+)\) for topic partition (?P<topicPartition>\S+)"
+    r"Could not read records in offset \[(?P<startOffset>\d+), (?P<endOffset>\d+)\) "
+    r"for topic partition (?P<topicPartition>\S+)"
 )
 
 
@@ -121,7 +122,8 @@ def kafka_range_in(text: str) -> dict[str, str] | None:
 
     A failure inside a foreachBatch function reaches the JVM as the text of a Python exception, without a condition.
     """
-    found = _KAFKA_RANGE.search(text)
+    _, _, after = text.partition(_KAFKA_LOSS)
+    found = _KAFKA_RANGE.search(after)
     return found.groupdict() if found is not None else None
 
 

@@ -29,12 +29,23 @@ from tidegate.api.values.plain_secrets import without_secrets, without_secrets_o
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.api.values.times import fault_of
 from tidegate.pods.builders.storage_pod import variables_in
+from tidegate.pods.spark.java_options import files_named
 from tidegate.pods.spark.memory import split_memory
 from tidegate.pods.spark.settings import task_slots
 from tidegate_spark.contract.secret_shapes import is_literal, names_a_secret, without_shapes
 from tidegate_spark.inspect.conditions import conditions_of_filter, conditions_of_key
 from tidegate_spark.inspect.errors import BadQuestionError
-from tidegate_spark.process.faults.foreign_text import last_cause, names_plan, names_state_schema, python_error_in
+from tidegate_spark.process.environment import expanded
+from tidegate_spark.process.faults.foreign_text import (
+    kafka_range_in,
+    last_cause,
+    missing_module_in,
+    names_plan,
+    names_state_schema,
+    numbered_files,
+    python_error_in,
+    topic_partitions_in,
+)
 from tidegate_spark.process.redaction import Secrets, Stream
 from tidegate_testing.examples import gate_share
 
@@ -101,10 +112,21 @@ PIECES = (
         "xoxb-1",
         "secret.",
     ),
+    *(
+        "KafkaIllegalStateException: Some data may have been lost",
+        "Could not read records in offset [1, ",
+        "path=/1",
+        "No module named 'a",
+        "$",
+        "-Dhttp.",
+        "a-1",
+    ),
     *("a=1 and ", "[STATE_STORE_KEY_SCHEMA_", "Traceback (most recent call last)", "_key", "x: y"),
 )
 READERS: dict[str, Callable[[str], object]] = {
     "variables": variables_in,
+    "options of a JVM": lambda text: files_named({"spark.driver.extraJavaOptions": text}),
+    "argument": lambda text: expanded([text], {"a": "b"}),
     "quantity": lambda text: parse_quantity("spec.driver.resources.requests.cpu", text),
     "size of a heap": lambda text: split_memory("driver", "2Gi", {"spark.driver.memory": text}),
     "cores of a task": lambda text: task_slots(2, {"spark.task.cpus": text}),
@@ -126,6 +148,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "paths": lambda text: with_paths(text, str.upper),
     "causes": lambda text: last_cause(RuntimeError(text)),
     "conditions of Spark": lambda text: (names_state_schema(text), names_plan(text)),
+    "list of files": numbered_files,
+    "missing module": missing_module_in,
+    "range of Kafka's": lambda text: (kafka_range_in(text), topic_partitions_in(text)),
     "traceback": lambda text: python_error_in("Traceback (most recent call last)" + text),
 }
 

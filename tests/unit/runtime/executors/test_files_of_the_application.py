@@ -18,6 +18,7 @@ from tidegate_spark.process.faults import faults
         ("$$$(BROKERS)", "$kafka:9092"),
         ("$(NOBODY)", "$(NOBODY)"),
         ("$BROKERS ${BROKERS} $( $()", "$BROKERS ${BROKERS} $( $()"),
+        ("$(BROKERS) $(BROKERS $$(a $$$", "kafka:9092 $(BROKERS $(a $$"),
         ("$(OTHER)", "$(BROKERS)"),
     ],
 )
