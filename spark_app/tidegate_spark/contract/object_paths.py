@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 _AWS = re.compile(r"(?:^|\.)amazonaws\.com(\.cn)?$")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_START = re.compile("[0-9a-f]{1,16}")
 _DETOUR = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 
 
@@ -129,6 +130,19 @@ def application_uri(base_uri: str, namespace: str, name: str) -> str:
     return f"{base_uri.rstrip('/')}/{namespace}/{name}"
 
 
+_MOST_DIGITS = 18
+"""Of a number in a name: as many as each of Spark's integers of 64 bits holds."""
+
+
+def is_number(name: str) -> bool:
+    """Return whether Spark takes ``name`` for the number of a batch, a version, a partition or an operator.
+
+    Whoever may write to the storage can give an object any name. Python has more digits than Spark, and takes some of
+    them, such as ``²``, for digits and for no number.
+    """
+    return name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS
+
+
 EMPTY_START = ".empty-start-"
 """Behind a query's directory and before a word of one start: the checkpoint of a query that starts empty each time."""
 
@@ -151,7 +165,8 @@ def start_directory(name: str, start: int) -> str:
 
 def number_of_start(directory: str) -> int:
     """Return the number of the start that a directory is of; -1: it is of none."""
-    return int(directory.partition(EMPTY_START)[2] or "-1", 16)
+    start = directory.partition(EMPTY_START)[2]
+    return int(start, 16) if _START.fullmatch(start) else -1
 
 
 def directory_of_query(directory: str) -> str:
@@ -169,7 +184,7 @@ The checkpoint is of its history that is over, which ends with that batch; one w
 def left_after(paths: Iterable[str]) -> int:
     """Return after which batch a checkpoint was left, -1 if it was not; ``paths``: its files."""
     found = (path.removeprefix(f"{LEFT_AFTER}/") for path in paths if path.startswith(f"{LEFT_AFTER}/"))
-    return max((int(batch) for batch in found if batch.isdecimal()), default=-1)
+    return max((int(batch) for batch in found if is_number(batch)), default=-1)
 
 
 def of_queries_that_continue(batches: Mapping[str, int], left: Mapping[str, int]) -> dict[str, int]:

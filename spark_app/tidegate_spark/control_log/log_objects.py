@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.control_log.dedup_window import Known, Writer
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode, unreadable
 from tidegate_spark.control_log.reducer import State
@@ -82,7 +83,7 @@ class LogObjects:
         """Return the numbers in the names of a directory's objects, the lowest first."""
         prefix = self.repository.key(directory) + "/"
         names = (entry.key[len(prefix) :].removesuffix(".json") for entry in self.repository.store.list(prefix))
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(int(name) for name in names if is_number(name))
 
     def delete(self, directory: str, numbers: Iterable[int]) -> None:
         """Remove objects of a directory."""

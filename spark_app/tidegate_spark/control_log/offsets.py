@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory
+from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory, is_number
 from tidegate_spark.storage.app_objects import AppObjects
 
 SOURCE = "tidegate-control"
@@ -194,7 +194,7 @@ class Positions:
         for entry in repository.store.list(root):
             query, _, path = entry.key[len(root) :].partition("/")
             directory, _, name = path.partition("/")
-            if directory == OFFSETS and name.isdigit():
+            if directory == OFFSETS and is_number(name):
                 found.setdefault(query, {})[int(name)] = entry.modified
         return found
 
@@ -206,7 +206,7 @@ class Positions:
     def _numbers(self, repository: AppObjects, query: str, log: str) -> set[int]:
         prefix = self._directory(repository, query, log) + "/"
         names = (entry.key[len(prefix) :] for entry in repository.store.list(prefix))
-        return {int(name) for name in names if name.isdigit()}
+        return {int(name) for name in names if is_number(name)}
 
     def _directory(self, repository: AppObjects, query: str, *parts: str) -> str:
         return repository.lineage_key(self._lineage, self._directory_of(query), *parts)

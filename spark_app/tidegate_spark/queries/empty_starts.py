@@ -21,6 +21,7 @@ from tidegate_spark.contract.object_paths import (
     EMPTY_START,
     LEFT_AFTER,
     checkpoint_directory,
+    is_number,
     number_of_start,
     start_directory,
 )
@@ -115,7 +116,7 @@ class EmptyStarts:
         directory = checkpoint_directory(name)
         commits = repository.lineage_key(self._config.lineage, directory, COMMITS) + "/"
         batches = [entry.key[len(commits) :] for entry in repository.store.list(commits)]
-        newest = max((int(batch) for batch in batches if batch.isdecimal()), default=-1)
+        newest = max((int(batch) for batch in batches if is_number(batch)), default=-1)
         if newest >= 0:
             repository.store.put(repository.lineage_key(self._config.lineage, directory, LEFT_AFTER, str(newest)), b"")
 

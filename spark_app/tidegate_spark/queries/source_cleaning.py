@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark.contract.object_paths import checkpoint_directory
+from tidegate_spark.contract.object_paths import checkpoint_directory, is_number
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
@@ -67,7 +67,7 @@ def read_after(names: Iterable[str], read: Callable[[str], str], position: int) 
         position: the last entry that is not asked for.
     """
     found: dict[str, None] = {}
-    behind = [(int(stem), name) for name in names if (stem := name.removesuffix(_COMPACT)).isdigit()]
+    behind = [(int(stem), name) for name in names if is_number(stem := name.removesuffix(_COMPACT))]
     for _, name in sorted(entry for entry in behind if entry[0] > position):
         for path, entry in _entries(read(name)):
             if entry > position:
@@ -111,7 +111,7 @@ class SourceCleaning:
         try:
             repository = self._connect()
             commits = self._names(repository, self._config.lineage, name, "commits")
-            begins = sum(each.isdigit() for each in commits) <= 1
+            begins = sum(is_number(each) for each in commits) <= 1
             if begins:
                 self._report_missing(repository, name, cleaning)
         except Exception as error:  # whatever the store's client raises: the query itself will meet the fault
@@ -140,7 +140,7 @@ class SourceCleaning:
         found: list[str] = []
         for source, names in sorted(earlier.items()):
             stems = (each.removesuffix(_COMPACT) for each in here.get(source, ()))
-            position = max((int(stem) for stem in stems if stem.isdigit()), default=-1)
+            position = max((int(stem) for stem in stems if is_number(stem)), default=-1)
 
             def read(each: str, source: str = source) -> str:
                 key = repository.lineage_key(before, checkpoint_directory(name), "sources", source, each)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
 from tidegate_spark.control_log.log_objects import ACKS
@@ -78,7 +79,7 @@ class AckStore:
         kept = {_first(sequence) for sequence in but}
         prefix = repository.key(ACKS) + "/"
         names = (entry.key[len(prefix) :].removesuffix(".json") for entry in repository.store.list(prefix))
-        old = [int(name) for name in names if name.isdigit() and int(name) + PAGE - 1 <= upto]
+        old = [int(name) for name in names if is_number(name) and int(name) + PAGE - 1 <= upto]
         gone = [first for first in old if first not in kept]
         repository.store.delete([_key(repository, first) for first in gone])
         for first in gone:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
@@ -87,7 +88,7 @@ def check_begins_here(going: list[str], commits: Iterable[str]) -> None:
     Raises:
         SinkRefusedError: it has run since, and put out elsewhere what is not in this log.
     """
-    if going and sum(name.isdigit() for name in commits) > 1:
+    if going and sum(is_number(name) for name in commits) > 1:
         raise SinkRefusedError(
             "its log has later batches of the application whose place is taken, and this one has run since it began: "
             "the same numbers are other batches"
@@ -113,7 +114,7 @@ def roll_back(
     names = _names(session, log)
     if not names:
         return
-    last = max((int(name) for name in _names(session, f"{checkpoint}/offsets") if name.isdigit()), default=-1)
+    last = max((int(name) for name in _names(session, f"{checkpoint}/offsets") if is_number(name)), default=-1)
     try:
         going = to_remove(names, last)
         if others:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.faults.faults import explain
 from tidegate_spark.process.faults.foreign_text import first_line
@@ -133,7 +134,7 @@ class _Checkpoint:
         """Return the numbers of the operators with state; before a batch is committed, none has any."""
         if not self.names(COMMITS):
             return []
-        return sorted(int(name) for name in self.names(STATE) if name.isdigit())
+        return sorted(int(name) for name in self.names(STATE) if is_number(name))
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the session that Spark keeps for the life of the checkpoint.
@@ -141,7 +142,7 @@ class _Checkpoint:
         Raises:
             UnreadableCheckpointError: they are not understood.
         """
-        newest = max((int(name) for name in self.names(OFFSETS) if name.isdecimal()), default=None)
+        newest = max((int(name) for name in self.names(OFFSETS) if is_number(name)), default=None)
         body = self.read(f"{OFFSETS}/{newest}") if newest is not None else None
         kept = settings_of(f"{OFFSETS}/{newest}", body.decode("utf-8")) if body is not None else {}
         return {_ENCODING: _UNSAFE_ROW, **kept}

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
@@ -153,7 +154,7 @@ class UnnamedQueries:
     def _newest(self, objects: AppObjects, name: str) -> int:
         commits = objects.lineage_key(self._lineage, name, COMMITS) + "/"
         batches = (entry.key[len(commits) :] for entry in objects.store.list(commits))
-        return max((int(batch) for batch in batches if batch.isdecimal()), default=-1)
+        return max((int(batch) for batch in batches if is_number(batch)), default=-1)
 
     def _note_no_move(self) -> None:
         """Note no more that a query moves which was taken for the only one, and is not."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 
 METADATA_DIRECTORY = "_metadata"
@@ -129,11 +130,6 @@ class Checkpoint:
             return self.read(path, reason).decode("utf-8")
         except UnicodeDecodeError as error:
             raise UnreadableCheckpointError(path, f"is not UTF-8 text ({error})") from error
-
-
-def is_number(name: str) -> bool:
-    """Return whether Spark takes ``name`` for the number of a batch, a version, a partition or an operator."""
-    return name.isascii() and name.isdigit()
 
 
 def parsed(path: str, text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.contract.object_paths import LEFT_AFTER
+from tidegate_spark.contract.object_paths import LEFT_AFTER, is_number
 from tidegate_spark.snapshots.checkpoint import hdfs_files, rocksdb_files
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     CHECKSUM_SUFFIX,
@@ -22,7 +22,6 @@ from tidegate_spark.snapshots.checkpoint.checkpoint import (
     MissingFileError,
     Needed,
     UnreadableCheckpointError,
-    is_number,
 )
 from tidegate_spark.snapshots.checkpoint.operator_files import (
     DEFAULT_STORE,

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.snapshots.checkpoint import state_schema
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     METADATA_DIRECTORY,
     Checkpoint,
     Needed,
     UnreadableCheckpointError,
-    is_number,
     parsed,
     versioned,
 )

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     Checkpoint,
     Needed,
     UnreadableCheckpointError,
-    is_number,
     parsed,
     versioned,
 )

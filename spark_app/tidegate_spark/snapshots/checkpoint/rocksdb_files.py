@@ -20,13 +20,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     METADATA_DIRECTORY,
     Checkpoint,
     MissingFileError,
     Needed,
     UnreadableCheckpointError,
-    is_number,
     parsed,
     versioned,
 )

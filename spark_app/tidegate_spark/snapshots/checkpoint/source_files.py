@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, Needed, UnreadableCheckpointError, is_number
+from tidegate_spark.contract.object_paths import is_number
+from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, Needed, UnreadableCheckpointError
 
 SOURCES = "sources"
 _COMPACT = ".compact"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError, from_stored
-from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX, is_number
 from tidegate_spark.contract.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
@@ -174,7 +174,7 @@ def _lineages(client: S3Client, place: Storage) -> list[int]:
     root = place.key(f"{LINEAGE_PREFIX}/")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root)
     keys = (item["Key"][len(root) :] for page in pages for item in page.get("Contents", []))
-    found = {name for name, inside, _ in (key.partition("/") for key in keys) if inside and name.isdecimal()}
+    found = {name for name, inside, _ in (key.partition("/") for key in keys) if inside and is_number(name)}
     return sorted(map(int, found))[-MOST_LINEAGES:]
 
 

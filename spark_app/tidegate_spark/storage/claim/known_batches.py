@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory
+from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory, is_number
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def newest_committed(client: S3Client, place: Storage, checkpoint: str) -> int:
     below = place.key(f"{checkpoint}/{_COMMITS}/")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=below)
     names = (item["Key"].rpartition("/")[2] for page in pages for item in page.get("Contents", []))
-    return max((int(name) for name in names if name.isdecimal()), default=-1)
+    return max((int(name) for name in names if is_number(name)), default=-1)
 
 
 def has_batches(client: S3Client, place: Storage, lineage: int) -> bool:
