@@ -36,6 +36,7 @@ from tidegate_testing.control_observations import observe_running
 from tidegate_testing.examples import gate_share
 from tidegate_testing.hostile import hostile_objects, nested
 from tidegate_testing.scripted_server import PagedServer, Server, talking_to
+from tidegate_testing.whole_objects import whole_parts
 
 NUMBER = gate_share(1_000)
 """Objects of each kind for each seed; the seeds are fixed, so that a failure can be reproduced."""
@@ -74,6 +75,8 @@ APP: dict[str, Any] = {
     },
     "status": {"phase": "Running", "conditions": [], "epoch": 1},
 }
+WHOLE = {kind: {"metadata": META, **whole_parts(kind)} for kind in ("ControlMessage", "StreamSnapshot", "StreamingApp")}
+"""With every field that there is. Lists have the short ones, whose few fields are spoilt often, and watches these."""
 CONFIG = json.dumps({"executor": {"cores": 1}, "spark_conf": {"spark.task.cpus": "1"}})
 POD: dict[str, Any] = {
     "metadata": {
@@ -150,7 +153,8 @@ async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
 ) -> None:
     known = index()
     objects = among(good, NUMBER // 2, seed)
-    server = PagedServer(objects, reported(*among(good, NUMBER // 2, seed + 1_000), encoded(good, "newest", 8000)))
+    later = among(WHOLE[kind], NUMBER // 2, seed + 1_000)
+    server = PagedServer(objects, reported(*later, encoded(WHOLE[kind], "newest", 8000)))
     async with talking_to(server) as client:
         follows = lambda: follow(client, OperatorMetrics(), kind, "", known, decode, lambda _: None)  # noqa: E731 - begun later
         await until_reported(follows, lambda: known.get(("shop", "newest")) is not None)
@@ -203,7 +207,8 @@ async def test_a_pod_that_cannot_be_read_stays_what_it_was_and_its_end_is_known_
 async def test_neighbours_of_hostile_applications_are_read_in_lists_and_watches(seed: int) -> None:
     index = Index()
     objects = among(APP, NUMBER // 2, seed)
-    server = PagedServer(objects, reported(*among(APP, NUMBER // 2, seed + 1_000), encoded(APP, "newest", 8000)))
+    later = among(WHOLE["StreamingApp"], NUMBER // 2, seed + 1_000)
+    server = PagedServer(objects, reported(*later, encoded(WHOLE["StreamingApp"], "newest", 8000)))
     async with talking_to(server) as client:
         follows = lambda: watch_apps(client, OperatorMetrics(), index, lambda _: None, "")  # noqa: E731 - begun later
         await until_reported(follows, lambda: index.app(("shop", "newest")) is not None)
