@@ -81,10 +81,15 @@ SHAPES: tuple[Shape, ...] = (
         r"(?i)[?&;](?:password|pwd|passwd|secret|token|(?:access|refresh|id)_token|(?:api|secret)_?key|sig)="
         r"(?P<secret>[^&;\s\"']{1,4096})",
     ),
-    _shape("password", r"(?i)\bpassword\s{0,8}=\s{0,8}\\{0,3}\"(?P<secret>[^\"\\\n]{1,1024})\\{0,3}\""),
+    _shape(
+        "password",
+        r"(?i)\bpassword\s{0,8}=\s{0,8}\\{0,3}[\"']"
+        r"(?P<secret>(?<=\")[^\"\\\n]{1,1024}(?=\\{0,3}\")|(?<=')[^'\\\n]{1,1024}(?=\\{0,3}'))",
+    ),
 )
 """Keys in PEM; keys and tokens of AWS, GitHub, GitLab, Slack, Google and others; JSON Web Tokens; keys of Azure; the
-password of an address; parameters of a connection (JDBC, signed addresses); the quoted password of a JAAS line."""
+password of an address; parameters of a connection (JDBC, signed addresses); the quoted password of a JAAS line,
+in either kind of quotes, as Kafka reads it."""
 
 WITH_SPACES = (SHAPES[0], SHAPES[-1])
 """Those with spaces or line ends in them: keys in PEM, and JAAS."""

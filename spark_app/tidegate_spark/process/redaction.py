@@ -44,7 +44,9 @@ _OPEN_KEY = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,58}"
     rb"(?:-{0,4}|(?<=PRIVATE KEY)-----[^-]*(?:-{1,5}|-----E(?:N(?:D(?: [A-Z0-9 ]{0,58}-{0,4})?)?)?)?)"
 )
-_OPEN_PASSWORD = re.compile(rb"(?i)password\s{0,8}(?:=\s{0,8}(?:\\{0,3}\"[^\"\\\n]{0,1024}\\{0,3})?)?")
+_OPEN_PASSWORD = re.compile(
+    rb"(?i)password\s{0,8}(?:=\s{0,8}(?:\\{0,3}(?:\"[^\"\\\n]{0,1024}|'[^'\\\n]{0,1024})\\{0,3})?)?"
+)
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ NAMED = {
     "address of a database": ("jdbc:postgresql://db/orders?user=o&password={}&ssl=true", "hunter2"),
     "signed address": ("https://h/p?sv=1&sig={}", "abc%2Bdef%3D"),
     "JAAS": ('PlainLoginModule required username="u" password="{}";', "hunter 2"),
+    "JAAS in single quotes": ("PlainLoginModule required username='u' password='{}';", 'hunter "2'),
+    "an argument in a traceback": ("connect(user='u', password = '{}')", "hunter2"),
     "JAAS in JSON": ('{{"conf": "required password=\\"{}\\";"}}', "hunter2"),
 }
 
