@@ -55,7 +55,7 @@ def _kept(options: str) -> list[str]:
 def _split(options: str) -> list[str]:
     """Return the options that a text has, as ``shlex.split`` does; none if a quotation mark has no end, as in Spark.
 
-    ``shlex`` copies an option with each of its characters: one of a megabyte would hold up the operator for minutes.
+    ``shlex`` copies what it has of an option with each of its characters, and all others wait for a long one.
     """
     found: list[str] = []
     parts: list[str] = []
