@@ -74,7 +74,7 @@ class Environment:
 
 
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\((?P<name>[^)]*)(?:\)|(?P<unfinished>\Z)))")
-"""Of one without an end the rest of the text is a part: an end that is looked for again at each ``$(`` takes minutes."""
+"""Of one without an end the rest of the text is a part: to look for it again at each ``$(`` takes minutes."""
 
 
 def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
