@@ -15,7 +15,7 @@ _REACHING = re.compile(
 )
 """Trust and key stores, versions of TLS, proxies, Internet protocols, what the store's client reads."""
 _PART = re.compile(
-    r"(?P<space>[ \t\r\n]+)|(?P<plain>[^ \t\r\n'\"\\]+)|'(?P<single>[^']*+)'"
+    r"(?P<space>[\x20\t\r\n]+)|(?P<plain>[^\x20\t\r\n'\"\\]+)|'(?P<single>[^']*+)'"
     r"|\"(?P<double>[^\"\\]*+(?:\\.[^\"\\]*+)*+)\"|\\(?P<escaped>.)",
     re.DOTALL,
 )
