@@ -108,11 +108,12 @@ def has_other_key(o: Observation, driver: PodRecord) -> bool:
 def applied_hash(o: Observation) -> str:
     """Return the hash of the version that was launched last.
 
-    The driver shows it, also if the status is older than the driver. What a late watch shows of an earlier epoch is
-    not what was launched last.
+    The driver shows it, also if the status is lost or older than the driver. What a late watch shows of an earlier
+    epoch, or of an earlier application of the name, is not what was launched last.
     """
     status, driver = o.app.status, o.driver
-    if driver is not None and driver.spec_hash and driver.epoch >= status.epoch:
+    own = driver is not None and driver.app_uid == o.app.metadata.uid
+    if driver is not None and own and driver.spec_hash and driver.epoch >= status.epoch:
         return driver.spec_hash
     return status.applied_spec_hash
 

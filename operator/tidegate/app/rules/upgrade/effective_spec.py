@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StableSpec, UpgradeMode, UpgradePhase
-from tidegate.app.observation import CheckedReferences, Observation
+from tidegate.app.observation import CheckedReferences, Observation, applied_hash
 from tidegate.app.rules.launch.launch import reason_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
@@ -84,7 +84,7 @@ def with_effective_spec(o: Observation, asked: str = "") -> Observation:
     if stable is not None and stable.spec_hash == o.spec_hash:
         return o
     # Where nobody knows the version that runs, it is left alone, and not started again.
-    return with_version(o, stable) or dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
+    return with_version(o, stable) or dataclasses.replace(o, spec_hash=applied_hash(o))
 
 
 def with_version(o: Observation, version: StableSpec | None) -> Observation | None:

@@ -97,7 +97,6 @@ def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool 
     same, began = lineage == status.lineage, status.start_from
     # What is not to be opened any more began with nothing; an upgrade under way is begun again, by what the spec says.
     unopened = began is not None and (began.lineage > lineage or (opening and began.lineage == lineage))
-    over = status.upgrade is not None and (opening or status.upgrade.phase in UNDER_WAY)
     return replace(
         status,
         epoch=epoch,
@@ -107,8 +106,21 @@ def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool 
         batch=status.batch if same else None,
         batches=status.batches if same else (),
         start_from=None if unopened else began,
-        upgrade=None if over else status.upgrade,
+        upgrade=None if opening else _kept(status.upgrade, lineage),
     )
+
+
+def _kept(upgrade: UpgradeStatus | None, lineage: int) -> UpgradeStatus | None:
+    """Return what stays of a record once another epoch, and maybe another lineage, is known to be the application's.
+
+    One that is about another lineage is of before a rollback, a repartition or a start without state. What it could
+    undo was undone, or is what the application has lived on since: nothing is taken back to there once more.
+    """
+    if upgrade is None or upgrade.phase in UNDER_WAY:
+        return None
+    if upgrade.lineage == lineage:
+        return upgrade
+    return None if upgrade.phase is UpgradePhase.FAILED else replace(upgrade, rollback_snapshot=None, previous=None)
 
 
 def change(

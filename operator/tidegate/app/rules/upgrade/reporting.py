@@ -138,12 +138,13 @@ def _what_a_person_has_to_fix(o: Observation, upgrade: UpgradeStatus) -> Problem
 
 def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     """Return the events of a step into another phase, of another upgrade, or of an answer to a wish."""
-    upgrade, known = step.upgrade if step is not None else None, o.app.status.upgrade
+    upgrade, stored = step.upgrade if step is not None else None, o.app.status.upgrade
+    known = stored if step is None else record.applied(o.app.status, Step(adopt=step.adopt)).upgrade
     wish, first_seen = o.app.spec.upgrade.rollback_to, o.app.status.observed_generation != o.app.metadata.generation
     if upgrade is None:
         early = first_seen and known is None and o.app.metadata.deletion_timestamp is None
         return _ignored(None, wish) if early else ()
-    events = _rehearsal_event(upgrade, known)
+    events = _rehearsal_event(upgrade, stored)
     if known is not None and known.number == upgrade.number and known.rollback_to != upgrade.rollback_to:
         events += _ignored(upgrade, upgrade.rollback_to)
     if is_reported(upgrade, known):
@@ -152,7 +153,7 @@ def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     # The end of a repartition is no second stop, although the record is in that phase again.
     done = repartition and upgrade.phase is UpgradePhase.STOPPING
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
-    occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
+    occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(stored)}{again}"
     reason = Reason.UPGRADE_REPARTITIONED if done else reason_of(upgrade)
     return (*events, PublishEvent(reason, upgrade.message, upgrade.phase in _WARNINGS, occasion))
 

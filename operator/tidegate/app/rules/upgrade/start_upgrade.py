@@ -15,7 +15,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, applied_hash
 from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
@@ -335,8 +335,8 @@ def _repartition_then(upgrade: UpgradeStatus, then: Callable[[int, int], str]) -
 
 def _base(o: Observation) -> str:
     """Return the hash of the version to be left, empty if this is no upgrade."""
-    status, stable = o.app.status, o.app.status.last_stable
-    if o.app.spec.suspend or not status.epoch:
+    status, stable, launched = o.app.status, o.app.status.last_stable, applied_hash(o)
+    if o.app.spec.suspend or not (status.epoch or launched):
         return ""
     if stable is not None:
         return stable.spec_hash
@@ -344,7 +344,7 @@ def _base(o: Observation) -> str:
     # refused for want of that word is held back until its record is followed by another one.
     stateless = o.app.spec.upgrade.mode is UpgradeMode.STATELESS
     refused = status.upgrade is not None and status.upgrade.phase is UpgradePhase.REFUSED
-    return status.applied_spec_hash if stateless or refused else ""
+    return launched if stateless or refused else ""
 
 
 def _mode(o: Observation) -> UpgradeMode:
@@ -360,8 +360,8 @@ def _is_new(o: Observation) -> bool:
 
 def _is_another(o: Observation) -> bool:
     """Return whether the spec is another version than the one to be left, and no record is about it."""
-    status, upgrade, stable = o.app.status, o.app.status.upgrade, o.app.status.last_stable
-    if not _base(o) or o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
+    base, upgrade = _base(o), o.app.status.upgrade
+    if base in ("", o.spec_hash):
         return False
     if upgrade is None or upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN):
         return True

@@ -154,15 +154,20 @@ def next_step(o: Observation, now: float) -> Step | None:
 
 
 def _with_what_follows(o: Observation, step: Step, now: float) -> Step:
-    """Return a step that changes nothing but which version is stable, with the one that follows from it.
+    """Return a step that changes nothing of an upgrade, with the one that follows from it.
 
-    Nothing may be launched in between: a spec that is set back with another number is the stable version only then, and
-    would go on in the lineage of the version that is to be rolled back.
+    Nothing may be launched or stopped in between. A spec that is set back with another number is the stable version
+    only then, and would go on in the lineage of the version that is to be rolled back. What was taken over of a driver
+    that runs voids an upgrade of before: without the next one its driver would be stopped, with no copy of its state
+    and no rehearsal, for a version that may even be refused.
     """
-    if step.stable is None or step.upgrade is not None:
+    if step.upgrade is not None or (step.stable is None and not any(step.adopt)):
         return step
     then = next_step(with_step(o, step), now)
-    return step if then is None else dataclasses.replace(then, stable=then.stable or step.stable)
+    if then is None:
+        return step
+    known = then.autoscaling or step.autoscaling
+    return dataclasses.replace(then, stable=then.stable or step.stable, adopt=step.adopt, autoscaling=known)
 
 
 def _led(o: Observation, rule: Rule, step: Step, now: float) -> Step:

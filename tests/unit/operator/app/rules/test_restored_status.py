@@ -10,16 +10,18 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash
-from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase
+from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.app.actions import CreateDriver, DeleteDriver
 from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
-from tidegate_testing.plans import acts, settled
+from tidegate_testing.plans import acts, settled, status_of
+from tidegate_testing.upgrades import PIN, launch_of, upgraded, upgrading
 
 OLD = app_with({"application.args": ["old"]})
 MISSING = CheckedReferences(missing=(Reference("ConfigMap", "settings", "", "spec.application.env[A]"),))
@@ -98,3 +100,97 @@ def test_what_ran_beside_it_is_not_followed_by_the_version_of_the_older_status_w
         o = settled(o)
     upgrade = o.app.status.upgrade
     assert upgrade is None or upgrade.phase is not UpgradePhase.REFUSED
+
+
+# --- an edit beside it ------------------------------------------------------------------------------------------------
+
+
+STATELESS = {"application.args": ["new"], "upgrade.mode": "Stateless"}
+COPYING, REFUSED = UpgradePhase.COPYING, UpgradePhase.REFUSED
+
+
+@pytest.mark.parametrize("recorded", [None, *UpgradePhase])
+@pytest.mark.parametrize("change", [{"application.args": ["new"]}, STATELESS], ids=["an edit", "without state"])
+def test_no_driver_of_the_stable_version_is_stopped_for_an_edit_that_is_to_be_copied_for_or_refused(
+    recorded: UpgradePhase | None, change: dict[str, Any]
+) -> None:
+    """The driver tells of a later launch; whatever the older status says of an upgrade, what it runs for goes on."""
+    app = restored(change)
+    if recorded is not None:
+        upgrade = upgrading(app, OLD, recorded).status.upgrade
+        app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
+    driver = running_driver(OLD, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(3):
+        plan = decide(o, NOW)
+        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
+        o = settled(o)
+    status = o.app.status
+    assert (status.epoch, status.lineage, status.last_stable) == (5, 2, app.status.last_stable)
+
+
+@pytest.mark.parametrize(
+    ("change", "phase", "reason"),
+    [
+        ({"application.args": ["new"]}, COPYING, Reason.SPEC_CHANGED),
+        (STATELESS, REFUSED, Reason.ABANDON_STATE_UNCONFIRMED),
+    ],
+)
+def test_the_upgrade_to_an_edit_begins_with_what_the_driver_tells(
+    change: dict[str, Any], phase: UpgradePhase, reason: Reason
+) -> None:
+    driver = running_driver(OLD, epoch=5, ready=True)
+    plan = decide(observe(restored(change), driver=driver, agent=report_of(driver, lineage=2)), NOW)
+    upgrade = status_of(plan).upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.reason, upgrade.lineage) == (phase, reason, 2)
+    assert {Reason.EPOCH_ADOPTED, f"Upgrade{phase.value}"} <= {
+        action.reason for action in plan.actions if isinstance(action, PublishEvent)
+    }
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_a_status_that_is_lost_beside_an_unconfirmed_start_without_state_has_no_driver_stopped(is_heard: bool) -> None:
+    app = app_with(STATELESS, status=StreamingAppStatus())
+    driver = running_driver(OLD, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2) if is_heard else None)
+    for _ in range(3):
+        plan = decide(o, NOW)
+        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
+        o = settled(o)
+    upgrade = o.app.status.upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, Reason.ABANDON_STATE_UNCONFIRMED)
+
+
+def test_a_new_application_that_is_to_start_without_state_is_not_held_back_by_the_driver_of_an_earlier_one() -> None:
+    app = app_with(STATELESS, status=StreamingAppStatus())
+    driver = running_driver(OLD, epoch=5, ready=True, app_uid="of-an-earlier-one")
+    assert status_of(decide(observe(app, driver=driver), NOW)).upgrade is None
+
+
+# --- what was rolled back since ---------------------------------------------------------------------------------------
+
+
+def test_a_version_that_failed_and_was_rolled_back_since_is_not_rolled_back_once_more() -> None:
+    """The stable version has run on for long, in the lineage that the rollback opened: all of that would be undone."""
+    failed = upgrading(app_with({"application.args": ["new"]}), OLD, UpgradePhase.FAILED).status.upgrade
+    app = restored({"application.args": ["old"]})
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=failed))
+    driver = running_driver(OLD, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(3):
+        assert not acts(decide(o, NOW), DeleteDriver)
+        o = settled(o)
+    assert (o.app.status.lineage, o.app.status.upgrade) == (2, None)
+
+
+def test_a_wish_for_a_rollback_that_was_answered_since_does_not_take_the_state_back_once_more() -> None:
+    app = upgraded(restored({"application.args": ["new"], "upgrade.rollbackTo": PIN}), OLD)
+    driver = running_driver(OLD, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(3):
+        o = settled(o)
+        assert o.app.status.upgrade is not None
+        assert o.app.status.upgrade.phase is UpgradePhase.COMPLETED
+    assert launch_of(decide(replace(o, driver=None, agent=None), NOW + 3600)).lineage == 2

@@ -100,10 +100,12 @@ def test_an_upgrade_under_way_in_a_lineage_that_is_not_the_applications_is_begun
     assert reported.last_stable == stable
 
 
-def test_a_record_of_an_upgrade_that_is_over_stays() -> None:
+def test_a_record_of_an_upgrade_that_is_over_stays_without_what_it_could_undo_in_its_lineage() -> None:
     app = upgraded(launched(app_with({IMAGE: B}), epoch=2, phase=Phase.RUNNING), old_app())
     seen = observe(app, driver=driver_of(app, **fenced(adopt_epoch=7, adopt_lineage=3)))
-    assert status_of(decide(seen, NOW)).upgrade == app.status.upgrade
+    assert app.status.upgrade is not None
+    kept = msgspec.structs.replace(app.status.upgrade, rollback_snapshot=None, previous=None)
+    assert status_of(decide(seen, NOW)).upgrade == kept
 
 
 def test_a_lineage_that_started_from_something_else_is_gone_on_with_and_the_order_for_it_is_void() -> None:
@@ -163,10 +165,13 @@ def test_who_has_not_the_storage_or_is_of_an_earlier_epoch_changes_nothing(
     assert status_of(decide(observe(app, **running(app, epoch, lineage, state)), NOW)).lineage == 3
 
 
-def test_an_older_status_forgets_what_it_meant_to_do_when_the_driver_tells_where_it_is() -> None:
+def test_an_older_status_forgets_what_it_meant_to_do_when_the_driver_tells_where_it_is_and_begins_anew() -> None:
     app = under_test(UpgradePhase.STOPPING, epoch=2)
-    reported = status_of(decide(observe(app, **running(app, 9, 3)), NOW))
-    assert (reported.epoch, reported.lineage, reported.upgrade) == (9, 3, None)
+    plan = decide(observe(app, **running(app, 9, 3)), NOW)
+    reported = status_of(plan)
+    assert reported.upgrade is not None
+    assert (reported.epoch, reported.lineage, reported.upgrade.lineage, reported.upgrade.epoch) == (9, 3, 3, 0)
+    assert not acts(plan, DeleteDriver)
 
 
 # --- what a launch may open ---
