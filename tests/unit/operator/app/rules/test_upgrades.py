@@ -361,6 +361,19 @@ def test_an_operator_that_has_just_taken_over_waits_for_the_agents_first_word_of
         assert plan.wake_after <= 60 - seconds
 
 
+@pytest.mark.parametrize("rehearsal", [None, {"batches": 2}], ids=["no rehearsal", "a rehearsal"])
+def test_an_edit_that_an_operator_finds_before_it_has_heard_any_agent_is_copied_for_all_the_same(
+    rehearsal: dict[str, Any] | None,
+) -> None:
+    new = edited(old_app(), {IMAGE: B, **({"upgrade.rehearsal": rehearsal} if rehearsal else {})})
+    driver = runs(old_app())["driver"]
+    plan = decide(observe(new, driver=driver, deciding_since=NOW), NOW)
+    assert (record(plan).phase, record(plan).rehearsal) == (UpgradePhase.COPYING, None)
+    assert not acts(plan, do.DeleteDriver)
+    known = decide(observe(new, driver=driver, silence="connection refused", deciding_since=NOW), NOW)
+    assert record(known).phase is UpgradePhase.STOPPING
+
+
 def test_a_copy_is_not_waited_for_until_a_clock_that_was_set_back_comes_to_where_it_was() -> None:
     new, silent = under_test(UpgradePhase.COPYING), {"driver": runs(launched(app_with({IMAGE: A})))["driver"]}
     plan = decide(observe(new, **silent, deciding_since=NOW + 9000), NOW + 90)
