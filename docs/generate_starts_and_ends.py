@@ -40,7 +40,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: str
     cluster: str
-    reads: tuple[str, ...] = ()
+    reads: tuple[str, ...]
+    """Words of the message that this test asserts."""
     elsewhere: tuple[str, ...] = ()
 
 
@@ -83,10 +84,9 @@ def _section(title: str, rows: Sequence[Row]) -> Iterator[str]:
 
 def _line(row: Row, entry: Entry) -> str:
     reads = " … ".join(row.reads).replace("|", "\\|")
-    said = f"“… {reads} …”" if reads else ""
     elsewhere = ", ".join(_link(test) for test in row.elsewhere)
     name = f"[{row.reason}](reference/reasons.md#{row.reason.lower()})"
-    return f"| {name} | {entry.meaning} | {said} | {entry.fault.value} | {_link(row.cluster)} | {elsewhere} |"
+    return f"| {name} | {entry.meaning} | “… {reads} …” | {entry.fault.value} | {_link(row.cluster)} | {elsewhere} |"
 
 
 def _link(test: str) -> str:

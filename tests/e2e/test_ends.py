@@ -133,4 +133,5 @@ def test_a_configuration_that_somebody_replaced_is_not_started_with(world: World
     other = dict.fromkeys(secret["data"], "e30=")
     world.kubectl.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": other})
     world.kubectl.patch("pod", "gated-driver", namespace, {"spec": {"schedulingGates": None}})
-    await_reasons(world, namespace, {"gated": Said("ConfigurationChanged", (secret["metadata"]["name"],))}, GENEROUS)
+    words = (secret["metadata"]["name"], "is not the configuration that this pod was launched with")
+    await_reasons(world, namespace, {"gated": Said("ConfigurationChanged", words)}, GENEROUS)

@@ -30,6 +30,7 @@ SAID = {
     "no-sandbox": Said("SandboxFailed", ("cannot prepare pod no-sandbox-driver", "runtimeClassName")),
     "too-long": Said("ConfigurationTooLong", ("spec.application.args",)),
     "earlier": Said("DriverNotGone", ("Pod earlier-driver has ended", f"metadata.finalizers keep it: {HELD}")),
+    "unbuildable": Said("InvalidSpec", ("No driver pod can be built from the spec: spec.driver.podTemplate.spec",)),
     "lost": Said("RelaunchDelayed", ("The driver pod was lost", "the next one follows later")),
 }
 
@@ -90,6 +91,9 @@ def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, n
     for name in ("pod-taken", "access-taken", "lost"):
         world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=NOWHERE))
     world.kubectl.apply(world.app("no-sandbox", namespace, main="script:counting.py", spec=sandbox))
+    container = {"name": "driver", "volumeMounts": "none"}
+    unbuildable = {"driver": {"podTemplate": {"spec": {"containers": [container]}}}}
+    world.kubectl.apply(world.app("unbuildable", namespace, main="script:counting.py", spec=unbuildable))
     world.kubectl.create(world.app("too-long", namespace, main="script:counting.py", args=["x" * 4096] * 120))
     leave_a_pod_behind(world, "earlier")
     lose_pods(world, "lost", times=2)

@@ -191,6 +191,8 @@ def test_a_finite_script_completes_on_a_stock_spark_image_and_takes_its_storage_
         return True
 
     wait_for("the script's end", completed, timeout=600, interval=2)
+    ready = world.kubectl.condition(world.get_app("finite", NAMESPACE), "Ready")
+    assert (ready["reason"], "The application has finished." in ready["message"]) == ("Completed", True), ready
     keys = world.keys("finite", NAMESPACE)
     (log,) = [k for k in keys if "/logs/" in k and k.endswith("/driver.log")]
     assert "counted 1000" in world.read(log)

@@ -180,16 +180,17 @@ def await_what_is_said(stage: Stage, epoch: int, since: float) -> dict[str, Any]
     condition = wait_for("the application to say that its node does not answer", said, 600, 1)
     # The events come in their order: once the last one is there, none that was before it is missing.
     stage.world.await_events(NAME, NAMESPACE, "DriverNotGone")
-    reasons = reasons_since(stage, since)
-    assert ("NodeTainted" in reasons, "DriverStopping" in reasons) == (True, False), reasons
+    events = events_since(stage, since)
+    assert "has to leave node" in events.get("NodeTainted", ""), events
+    assert "DriverStopping" not in events
     return condition
 
 
-def reasons_since(stage: Stage, since: float) -> set[str]:
-    """Return the reasons of the application's events since a time; those are told in whole seconds."""
+def events_since(stage: Stage, since: float) -> dict[str, str]:
+    """Return the messages of the application's events since a time, by reason; times are told in whole seconds."""
     events = stage.world.kubectl.list("events", NAMESPACE, f"tidegate.dev/app={NAME}")
-    times = [(datetime.fromisoformat(event["lastTimestamp"]).timestamp(), event["reason"]) for event in events]
-    return {reason for at, reason in times if at >= int(since)}
+    times = [(datetime.fromisoformat(event["lastTimestamp"]).timestamp(), event) for event in events]
+    return {event["reason"]: event["message"] for at, event in times if at >= int(since)}
 
 
 def written_log(stage: Stage, epoch: int) -> str:

@@ -236,5 +236,5 @@ def test_a_fork_of_a_snapshot_whose_files_are_gone_says_so_and_starts_nothing(mo
         world.s3.delete_object(Bucket=world.bucket, Key=key)
     fork = {"startFrom": {"snapshotRef": {"name": "emptied"}}}
     world.kubectl.apply(world.app("fork", NAMESPACE, main="script:counting.py", spec=fork))
-    await_reasons(world, NAMESPACE, {"fork": Said("SnapshotUnusable", ("snapshot",))}, GENEROUS)
+    await_reasons(world, NAMESPACE, {"fork": Said("SnapshotUnusable", ("cannot start from snapshot",))}, GENEROUS)
     assert [key for key in world.keys("fork", NAMESPACE) if "/lineages/" in key] == []

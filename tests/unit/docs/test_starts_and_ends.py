@@ -54,9 +54,14 @@ def test_a_reason_without_a_test_on_a_cluster_is_refused() -> None:
         generator.read('[[start]]\nreason = "ImagePulling"\nelsewhere = ["tests/unit/a.py::test_a"]\n')
 
 
+def test_a_reason_without_what_a_user_reads_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="reads"):
+        generator.read('[[start]]\nreason = "ImagePulling"\ncluster = "tests/e2e/a.py::test_a"\n')
+
+
 def test_a_reason_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="Nonsense is no reason"):
-        generator.read('[[start]]\nreason = "Nonsense"\ncluster = "tests/e2e/a.py::test_a"\n')
+        generator.read('[[start]]\nreason = "Nonsense"\ncluster = "tests/e2e/a.py::test_a"\nreads = ["a"]\n')
 
 
 def test_the_page_is_up_to_date() -> None:
