@@ -99,11 +99,15 @@ class Tally:
         if self.right:
             self.right = False
             return
+        self.apply()
+        self.await_stable()
+
+    def apply(self) -> None:
+        """Make it."""
         world, target = self.world, f"s3a://{self.world.bucket}/{self._output}"
         args = [world.environment.kafka_pods, self.topic, target, str(self.work), self.trigger, str(self.most)]
         args += ["listens"] if self.listens else []
         world.kubectl.apply(world.app(self.name, self.namespace, main="script:tallying.py", args=args, spec=self.spec))
-        self.await_stable()
 
     def await_stable(self) -> None:
         """Wait until its version is stable."""
