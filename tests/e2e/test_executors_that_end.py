@@ -100,6 +100,15 @@ def test_a_limit_of_local_storage_is_named_with_its_field(world: World, namespac
 
 
 @pytest.mark.long
+def test_executors_whose_heap_is_too_small_are_named_with_the_field_of_their_memory(
+    world: World, namespace: str
+) -> None:
+    world.kubectl.apply(world.app("hungry", namespace, main="script:hungry.py"))
+    ready = named(world, "hungry", "OutOfMemory")
+    assert "spec.executor.resources.requests.memory" in ready["message"], ready
+
+
+@pytest.mark.long
 def test_an_upgrade_to_such_executors_is_rolled_back_within_minutes(world: World, namespace: str) -> None:
     upgrade = {"stableBatches": 1, "timeoutSeconds": 3600}
     world.kubectl.apply(world.app("edited", namespace, main="script:counting.py", spec={"upgrade": upgrade}))
