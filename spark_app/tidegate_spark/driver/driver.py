@@ -56,7 +56,7 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults, foreign_text
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.process.signals import watch_signals
+from tidegate_spark.process.signals import note_waits, watch_signals
 from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.process.termination import write_termination
 from tidegate_spark.queries.queries import Queries
@@ -140,6 +140,7 @@ class Driver:
     def run(self, stops: StopLine) -> NoReturn:
         """Start, run the script, end the process; ``stops`` reports when it has to."""
         watch_signals(self._stop)
+        note_waits()
         stops.listen(self._stop)
         if self._rehearsing is None:
             self._agent.start()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 SIGTERM_ALONE = frozenset({signal.SIGTERM})
+_WAITS = ("sigwait", "sigwaitinfo", "sigtimedwait")
+"""Python's functions that wait for a signal, which no handler gets then."""
+_waiting: set[int] = set()
+"""The threads in which the script waits for SIGTERM by one of these."""
+_script_signaled = threading.Event()
 
 
 def watch_signals(on_stop: Callable[[], None], numbers: frozenset[signal.Signals] = SIGTERM_ALONE) -> None:
@@ -35,17 +42,45 @@ def watch_signals(on_stop: Callable[[], None], numbers: frozenset[signal.Signals
     threading.Thread(target=read, name="signals", daemon=True).start()
 
 
+def note_waits() -> None:
+    """Have it known which threads of the script wait for SIGTERM."""
+    for name in _WAITS:
+        setattr(signal, name, _noted(getattr(signal, name)))
+
+
 def signal_script() -> bool:
-    """Let the script's own handler of SIGTERM run, in its thread, if it has one; return whether it has.
+    """Let the script have SIGTERM, if it has a handler of its own or waits for it; return whether it does.
 
     A handler in Python, of ``signal.signal`` or of asyncio. One that a library set in C may end the process at once,
     and is not called.
     """
     handler = signal.getsignal(signal.SIGTERM)
-    if not callable(handler) or handler is _note_nothing:
-        return False
-    os.kill(os.getpid(), signal.SIGTERM)
-    return True
+    if callable(handler) and handler is not _note_nothing:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return True
+    _script_signaled.set()
+    waiting = list(_waiting)
+    for thread in waiting:
+        signal.pthread_kill(thread, signal.SIGTERM)
+    return bool(waiting)
+
+
+def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(wait_for)
+    def wait(numbers: Iterable[int], *timeout: float) -> Any:
+        awaited = set(numbers)
+        if signal.SIGTERM not in awaited:
+            return wait_for(awaited, *timeout)
+        thread = threading.get_ident()
+        _waiting.add(thread)
+        try:
+            if _script_signaled.is_set():  # while the script did something else
+                signal.pthread_kill(thread, signal.SIGTERM)
+            return wait_for(awaited, *timeout)
+        finally:
+            _waiting.discard(thread)
+
+    return wait
 
 
 def _forget(numbers: frozenset[signal.Signals]) -> None:

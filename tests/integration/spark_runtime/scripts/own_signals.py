@@ -31,6 +31,11 @@ if way == "asyncio":
     asyncio.run(run())
     query.stop()
     sys.exit(0)
+if way == "sigwait":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    print("the handler is set", flush=True)
+    signal.sigwait({signal.SIGTERM})
+    handle(0, None)
 if way == "handler":
     signal.signal(signal.SIGTERM, handle)
 elif way == "ignored":
