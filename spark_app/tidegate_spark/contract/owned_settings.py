@@ -7,6 +7,7 @@ and guide are compared with this table, and the runtime reports settings of a sc
 from __future__ import annotations
 
 CLIENT_MODE = "Tidegate runs the driver in client mode on this cluster"
+NO_CONNECT = "leave it out: Spark runs in the driver's pod, and Spark Connect does not run here"
 NO_SUBMISSION = "Tidegate creates the driver's pod itself, and nothing is submitted"
 APP_ID = "Spark makes one for each driver process, which keeps its executors apart from those of an earlier one"
 POD_ADDRESS = "Tidegate sets it to the pod's address"
@@ -30,6 +31,8 @@ IMAGE, SERVICE_ACCOUNT = "use application.image", "use serviceAccountName"
 OWNED_KEYS: dict[str, str] = {
     "spark.master": CLIENT_MODE,
     "spark.submit.deployMode": CLIENT_MODE,
+    "spark.remote": NO_CONNECT,
+    "spark.api.mode": NO_CONNECT,
     "spark.submit.pyFiles": "use application.pyFiles",
     "spark.app.id": APP_ID,
     "spark.driver.host": POD_ADDRESS,

@@ -31,6 +31,8 @@ Refuse = Callable[[str], None]
 _CONNECT_VARIABLES = frozenset({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
 _OF_THE_FIRST = ("spark.app.name", "spark.master")
 """Whoever asks again, with these, has been answered already."""
+_CLASSIC = ("spark.api.mode", "classic")
+"""What Spark is here, so a script that asks for it has it."""
 _OF_SESSIONS = "spark.sql."
 _OF_THE_CONTEXT = ("spark.sql.extensions", "spark.sql.catalogImplementation")
 """Taken from the context, whatever its first session asks for."""
@@ -131,7 +133,7 @@ class Entry:
         return self._has | self._given
 
     def _notice(self, each: Unused) -> None:
-        if each.value == self._master:
+        if each.value == self._master or (each.key, each.value) == _CLASSIC:
             return
         where = f"the script ({each.shown})" if each.shown else "the script"
         self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(each.key, where, each.why))

@@ -24,6 +24,7 @@ spark: Any = (
     .config("spark.sql.streaming.stopTimeout", "7s")
     .config("spark.kubernetes.driverEnv.A", "b")
     .config("spark.app.id", "mine")
+    .config("spark.api.mode", "classic")
     .config("spark.my.password", "hunter2-of-the-script")
     .getOrCreate()
 )
