@@ -4,7 +4,7 @@ import base64
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,9 @@ class ApiClient:
         """Merge ``change`` into the object at ``path``; raise ApiRefusedError or another OSError."""
         self.call("PATCH", path, change, kind="application/merge-patch+json")
 
-    def call(self, method: str, path: str, body: Object | None = None, *, kind: str = "application/json") -> bytes:
+    def call(
+        self, method: str, path: str, body: Object | Sequence[Object] | None = None, *, kind: str = "application/json"
+    ) -> bytes:
         """Make one request and return the body of the answer; raise ApiRefusedError or another OSError."""
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._tls)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}

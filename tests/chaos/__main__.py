@@ -87,7 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--rate", type=float, default=100.0, help="records per second")
     add("--keys", type=int, default=40, help="keys, each with a state of its own")
     add("--executors", type=int, default=2, help="executors of the application at first; one more at most")
-    add("--outage", type=float, default=30.0, help="seconds that S3 and Kafka stay away")
+    add(
+        "--outage",
+        type=float,
+        default=30.0,
+        help="seconds that S3, Kafka and the catalog stay away, and a quota is in force",
+    )
     add("--limit", type=float, default=300.0, help="most seconds until batches are committed again after a fault")
     add("--minutes", type=float, default=120.0, help="no fault is begun after so many minutes")
     add("--dry-run", action="store_true", help="print the order of the faults, and do nothing")

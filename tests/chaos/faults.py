@@ -23,12 +23,32 @@ class Kind(enum.StrEnum):
     ETCD = "etcd"
     S3 = "s3"
     KAFKA = "kafka"
+    STATUS = "status"
+    """What the application's status holds is removed."""
+    OLDER_STATUS = "older-status"
+    """The status of some time ago is put back, as by a backup tool."""
+    LABELS = "labels"
+    """Those of the driver's pod are removed."""
+    CATALOG = "catalog"
+    """The list of snapshots in the application's storage is removed, or an older one put back."""
+    RESOURCE = "resource"
+    """The application's resource is deleted and applied again, with another uid."""
+    EVICTION = "eviction"
+    """A pod of the application is evicted."""
+    QUOTA = "quota"
+    """Pods are forbidden in the namespace while the driver's is deleted."""
 
 
 RESTARTING = frozenset({Kind.DRIVER_JVM, Kind.DRIVER_PYTHON, Kind.S3, Kind.KAFKA})
 """What restarts the driver in its pod, or may."""
-OUTAGES = frozenset({Kind.S3, Kind.KAFKA})
-"""What stays away for a while."""
+REPLACING = frozenset({Kind.DRIVER_POD, Kind.RESOURCE, Kind.QUOTA})
+"""What always comes to another driver pod."""
+OUTAGES = frozenset({Kind.S3, Kind.KAFKA, Kind.CATALOG, Kind.QUOTA})
+"""What stays away for a while, or is in force for one."""
+FORGETTING = frozenset({Kind.STATUS, Kind.OLDER_STATUS, Kind.RESOURCE})
+"""What takes the record of an upgrade under way."""
+HARMLESS = frozenset({Kind.CATALOG})
+"""What batches go on during; nobody but snapshots and upgrades needs it."""
 BETWEEN_BATCHES = frozenset({Kind.REPARTITION_POD})
 """What is there only while no batch runs."""
 
@@ -65,15 +85,29 @@ class Fault:
     moment: float
     """0 to 1: how far into the batch, or how long to wait before it (times the runner's longest pause)."""
     orderly: bool
-    """A server is asked to end instead of killed, a pod gets its grace period; processes are always killed."""
+    """A server is asked to end instead of killed, a pod gets its grace period; processes are always killed.
+
+    What somebody does to an object comes alone then, and otherwise with something worse."""
     change: Change | None = None
     """Just before it, so that it may fall into what comes of that."""
 
     def __str__(self) -> str:
         """Return it for a person."""
-        how = "ended in order" if self.orderly else "killed"
+        how = _HOW.get(self.kind, ("killed", "ended in order"))[self.orderly]
         before = f", {self.change.what} changed before it" if self.change is not None else ""
         return f"{self.number:3} {self.kind} {how}{', inside a batch' if self.inside else ''}{before}"
+
+
+_HOW = {
+    Kind.STATUS: ("removed, the driver's pod killed with it", "removed"),
+    Kind.OLDER_STATUS: ("put back, the driver's pod killed with it", "put back"),
+    Kind.LABELS: ("removed, the operator's leader killed with them", "removed, then put back wrong"),
+    Kind.CATALOG: ("removed, then restored", "put back as it was earlier"),
+    Kind.RESOURCE: ("deleted by force, its finalizers removed, and applied again", "deleted and applied again"),
+    Kind.EVICTION: ("with nearly no grace", "with grace"),
+    Kind.QUOTA: ("forbids pods, the driver's killed with it", "forbids pods, the driver's ended in order with it"),
+}
+"""What is done in each kind that neither kills nor ends something alone: the worse way, the orderly way."""
 
 
 def plan(count: int, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> list[Fault]:
@@ -116,12 +150,12 @@ _ALWAYS_KILLED = frozenset({Kind.DRIVER_JVM, Kind.DRIVER_PYTHON, Kind.EXECUTOR_P
 
 
 def _spare_back_off(deck: Sequence[tuple[Kind, bool]]) -> Iterator[tuple[Kind, bool]]:
-    """Yield the deck with a later driver-pod brought forward wherever a pod would be restarted too often."""
+    """Yield the deck with a later driver pod brought forward wherever a pod would be restarted too often."""
     waiting, restarts = list(deck), 0
     while waiting:
         pick = 0
         if waiting[0][0] in RESTARTING and restarts >= RESTARTS_IN_PLACE:
-            pick = next((n for n, (kind, _) in enumerate(waiting) if kind == Kind.DRIVER_POD), 0)
+            pick = next((n for n, (kind, _) in enumerate(waiting) if kind in REPLACING), 0)
         kind, inside = waiting.pop(pick)
-        restarts = 0 if kind == Kind.DRIVER_POD else restarts + (kind in RESTARTING)
+        restarts = 0 if kind in REPLACING else restarts + (kind in RESTARTING)
         yield kind, inside

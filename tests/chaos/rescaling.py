@@ -17,10 +17,14 @@ SETTLED_SECONDS = 600.0
 """The longest that is waited for the end of an upgrade: three attempts at a repartition, and a rollback."""
 DONE, REFUSED = "Completed", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
+LOST = "Lost"
+"""How a repartition is counted whose record was lost before its end was seen."""
 PUT_OFF = "StatePartitionsKept"
 """Why an upgrade is refused that begins again by itself, and so has not ended."""
-BY_FAULTS = frozenset({"BatchUncommitted", "DependencyUnavailable", "Fenced", "NoRoom", "DeadlineExceeded"})
-"""Reasons for which a repartition is refused when something is killed or away; any other is a mistake."""
+BY_FAULTS = frozenset(
+    {"BatchUncommitted", "CatalogLost", "DependencyUnavailable", "Fenced", "NoRoom", "DeadlineExceeded"}
+)
+"""Reasons for which a repartition is refused when something is killed, lost or away; any other is a mistake."""
 
 
 class Application(Protocol):
@@ -53,6 +57,11 @@ class Rescaler:
         """What came of all so far."""
         return Rescaled(self._executors, dict(sorted(self._ends.items())))
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a repartition was begun whose end was not seen."""
+        return self._asked is not None
+
     def change(self, change: Change) -> None:
         """Change the spec: executors at once, partitions after the end of what is under way.
 
@@ -67,6 +76,12 @@ class Rescaler:
         self._patch({"executor": {"instances": wanted}})
         self._executors += 1
         self.say(f"{wanted} executors instead of {now}")
+
+    def forget(self) -> None:
+        """Count what is under way as one whose end nobody can tell: the status that has it is lost."""
+        if self._asked is not None:
+            self._asked = None
+            self._ends[LOST] += 1
 
     def settle(self) -> dict[str, Any]:
         """Wait until no upgrade is under way and return the resource; raise AssertionError if that does not come."""

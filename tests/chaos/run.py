@@ -12,12 +12,14 @@ from typing import Any
 from devcluster import kafka
 from devcluster.control import ComponentError
 from tests.chaos.checker import Verdict, check
-from tests.chaos.faults import OUTAGES, Change, Fault, Kind, Rescale
-from tests.chaos.injection import Injector, Shot, TargetGoneError
+from tests.chaos.faults import FORGETTING, HARMLESS, OUTAGES, Change, Fault, Kind, Rescale
+from tests.chaos.injection import Injector
 from tests.chaos.load import Load, ends_of, read_topic
 from tests.chaos.records import decode_output, decode_record
 from tests.chaos.report import Outcome, Rescaled
 from tests.chaos.rescaling import Rescaler
+from tests.chaos.shots import Shot, TargetGoneError
+from tests.chaos.snapshots import damaged
 from tests.chaos.state import read_state
 from tidegate_testing.commit_log import CommitWatch, LineageLogs, await_running, longest_gap
 from tidegate_testing.live_cluster import APPS, LiveCluster
@@ -47,7 +49,7 @@ class Settings:
     rate: float
     keys: int
     outage: float
-    """How long S3 and Kafka stay away, in seconds."""
+    """How long S3, Kafka and the catalog stay away, and a quota is in force, in seconds."""
     limit: float
     """The longest that is waited for batches to be committed again after a fault, in seconds."""
     minutes: float
@@ -88,9 +90,10 @@ def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> R
         problems = _settle(live, rescaler, say)  # under load: without input no version is stable
         say(f"load ends: {load.sent:,} records sent")
         load.stop()
-        problems += [*_of_load(load), *_of_plan(outcomes, plan), *rescaler.problems]
+        problems += [*_of_load(load), *_of_plan(outcomes, plan), *rescaler.problems, *runner.problems]
         problems += _drain(live, log, records, say)
         problems += _of_watch(watch)
+        problems += _of_snapshots(live, log)
     say("the application is deleted, its storage stays")
     problems += _delete(live)
     problems += _of_checkpoint(log)
@@ -129,6 +132,8 @@ def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log
         },
         # Every kill of a driver is a failure of the application's, and this many in an hour are what is wanted here.
         "restart": {"maxFailures": 100},
+        # So that there is a catalog, another one every time, and files that only it and the manifests keep.
+        "snapshots": {"intervalSeconds": 120, "retention": {"maxCount": 3}},
     }
     live.tools.apply(live.app(APP, SCRIPT, arguments, spec))
     wait_for("the first commits", lambda: len(log.committed()) >= COMMITS_THAT_PROVE, FIRST_COMMIT_SECONDS)
@@ -140,11 +145,14 @@ class _Runner:
     def __init__(self, live: LiveCluster, settings: Settings, watch: CommitWatch, rescaler: Rescaler, say: Say) -> None:
         self._live, self._settings, self._watch, self._rescaler, self._say = live, settings, watch, rescaler, say
         self._injector = Injector(live, APP)
+        self.problems: list[str] = []
+        """What stopped batches that should not have, each in a sentence."""
 
     def all(self, plan: list[Fault], deadline: float) -> list[Outcome]:
         """Return what became of each fault; ends early at the deadline, or when one was not survived."""
         outcomes: list[Outcome] = []
         for fault in plan:
+            self._injector.note()
             if time.monotonic() > deadline:
                 self._say(f"time is up after {len(outcomes)} of {len(plan)} faults")
                 break
@@ -179,6 +187,10 @@ class _Runner:
         inside = running is not None and self._watch.log.committed().get(running.number, fired) >= fired
         if fault.kind in OUTAGES:
             time.sleep(self._settings.outage)
+        if fault.kind in HARMLESS and not self._rescaler.under_way and self._watch.commits()[-1].time < fired:
+            self.problems.append(f"{fault}: no batch was committed meanwhile")
+        if fault.kind in FORGETTING:
+            self._rescaler.forget()
         shot.heal()
         recovered = self._recovered(shot, time.time())
         gap = longest_gap(self._watch.commits(), fired, recovered or time.time())
@@ -301,6 +313,14 @@ def _of_watch(watch: CommitWatch) -> list[str]:
     batches = ", ".join(map(str, sorted(watch.rewritten)))
     twice = [f"batches committed twice, as by two drivers: {batches}"] if batches else []
     return twice + [f"{place} was gone on with after {later} had begun" for place, later in overlaps(watch)]
+
+
+def _of_snapshots(live: LiveCluster, log: LineageLogs) -> list[str]:
+    try:
+        found = live.api.get(APPS.format(live.namespace, "").replace("streamingapps", "streamsnapshots").rstrip("/"))
+    except OSError as refused:
+        return [f"the snapshots could not be listed: {refused}"]
+    return damaged(found["items"], log.lineages.parent)
 
 
 def overlaps(watch: CommitWatch) -> list[tuple[Path, Path]]:

@@ -9,7 +9,9 @@ import pytest
 from devcluster.apiclient import ApiRefusedError
 from tests.chaos import injection
 from tests.chaos.faults import Fault, Kind
-from tests.chaos.injection import LEASE, Injector, Shot, TargetGoneError
+from tests.chaos.injection import LEASE, NO_PODS, Injector
+from tests.chaos.losses import Losses
+from tests.chaos.shots import Shot, TargetGoneError
 from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, LiveCluster
 
 
@@ -34,7 +36,10 @@ class World:
 
     @property
     def api(self) -> Any:
-        return SimpleNamespace(ready=lambda: True, call=self.call)
+        def create(path: str, content: Any) -> None:
+            self.call("POST", path, content)
+
+        return SimpleNamespace(ready=lambda: True, call=self.call, create=create)
 
     def call(self, *call: Any) -> None:
         self.calls.append(call)
@@ -54,6 +59,25 @@ class World:
     def get(self, path: str) -> dict[str, Any] | None:
         assert path == LEASE
         return None if self.leader is None else {"spec": {"holderIdentity": self.leader}}
+
+
+@dataclass
+class Taken:
+    """What is asked for of the losses."""
+
+    calls: list[tuple[Any, ...]]
+
+    def status(self, earlier: float | None = None) -> Shot:
+        return Shot("status", lambda: self.calls.append(("status", earlier)))
+
+    def labels(self, pod: dict[str, Any], put_back: bool) -> Shot:
+        return Shot("labels", lambda: self.calls.append(("labels", pod["metadata"]["name"], put_back)))
+
+    def catalog(self, earlier: float | None = None) -> Shot:
+        return Shot("catalog", lambda: self.calls.append(("catalog", earlier)))
+
+    def resource(self, by_force: bool) -> Shot:
+        return Shot("resource", lambda: self.calls.append(("resource", by_force)))
 
 
 @pytest.fixture
@@ -82,7 +106,8 @@ def no_processes(monkeypatch: pytest.MonkeyPatch, process: SimpleNamespace, cont
 
 
 def aim(world: World, kind: Kind, *, moment: float = 0.0, orderly: bool = False) -> Shot:
-    return Injector(cast(LiveCluster, world), "accounts").aim(Fault(1, kind, False, moment, orderly))
+    losses = cast(Losses, Taken(world.calls))
+    return Injector(cast(LiveCluster, world), "accounts", losses).aim(Fault(1, kind, False, moment, orderly))
 
 
 def test_the_operator_that_holds_the_lease_is_hit() -> None:
@@ -169,3 +194,77 @@ def test_a_repartition_pod_is_hit_while_it_runs_and_waited_for_until_it_does() -
     for none_that_runs in ([], [over], [pod("accounts-repartition-5", leaving=True)]):
         with pytest.raises(AssertionError, match="no repartition pod runs"):
             aim(World(driver=pod("accounts-driver"), repartitions=none_that_runs), Kind.REPARTITION_POD)
+
+
+# --- what the operator relies on --------------------------------------------------------------------------------------
+
+KILLED = ("DELETE", "/api/v1/namespaces/chaos/pods/accounts-driver")
+
+
+@pytest.mark.parametrize(
+    ("kind", "orderly", "call"),
+    [
+        (Kind.STATUS, True, ("status", None)),
+        (Kind.STATUS, False, ("status", None)),
+        (Kind.OLDER_STATUS, True, ("status", 0.25)),
+        (Kind.OLDER_STATUS, False, ("status", 0.25)),
+        (Kind.LABELS, True, ("labels", "accounts-driver", True)),
+        (Kind.LABELS, False, ("labels", "accounts-driver", False)),
+        (Kind.CATALOG, True, ("catalog", 0.25)),
+        (Kind.CATALOG, False, ("catalog", None)),
+        (Kind.RESOURCE, True, ("resource", False)),
+        (Kind.RESOURCE, False, ("resource", True)),
+    ],
+)
+def test_what_is_lost_is_lost_alone_or_with_a_pod_or_a_process(
+    kind: Kind, orderly: bool, call: tuple[Any, ...], process: SimpleNamespace
+) -> None:
+    killed: list[str] = []
+    process.kill = lambda: killed.append("leader")
+    world = World(driver=pod("accounts-driver"), operators=[pod("tidegate-a")], leader="tidegate-a_1")
+    aim(world, kind, moment=0.25, orderly=orderly).fire()
+    *others, last = world.calls
+    assert last == call
+    assert [other[:2] for other in others] == [KILLED] * (kind in (Kind.STATUS, Kind.OLDER_STATUS) and not orderly)
+    assert killed == ["leader"] * (kind is Kind.LABELS and not orderly)
+
+
+def test_a_status_is_left_alone_where_the_pod_was_replaced_that_goes_with_it() -> None:
+    world = World(driver=pod("accounts-driver"), refusal=ApiRefusedError(409, "another uid"))
+    with pytest.raises(TargetGoneError):
+        aim(world, Kind.STATUS).fire()
+    assert [call[:2] for call in world.calls] == [KILLED]
+
+
+def test_a_status_is_lost_also_while_there_is_no_driver() -> None:
+    aim(World(), Kind.STATUS, orderly=True).fire()
+
+
+# --- evictions and quotas ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("moment", "name"), [(0.0, "accounts-driver"), (0.49, "accounts-driver"), (0.5, "e-1"), (0.99, "e-2")]
+)
+def test_the_driver_is_evicted_as_often_as_an_executor_and_by_its_uid(moment: float, name: str) -> None:
+    world = World(driver=pod("accounts-driver"), executors=[pod("e-1"), pod("e-2")])
+    aim(world, Kind.EVICTION, moment=moment).fire()
+    ((method, path, eviction),) = world.calls
+    assert (method, path) == ("POST", f"/api/v1/namespaces/chaos/pods/{name}/eviction")
+    assert (eviction["kind"], eviction["metadata"]) == ("Eviction", {"name": name, "namespace": "chaos"})
+    assert eviction["deleteOptions"]["preconditions"] == {"uid": f"uid-of-{name}"}
+    assert eviction["deleteOptions"]["gracePeriodSeconds"] == 1
+
+
+def test_a_quota_forbids_pods_while_the_driver_s_is_gone_and_goes_itself() -> None:
+    world = World(driver=pod("accounts-driver"))
+    shot = aim(world, Kind.QUOTA)
+    shot.fire()
+    deleted, (method, path, quota) = world.calls
+    assert deleted[:2] == KILLED
+    assert (method, path, quota["spec"]) == ("POST", "/api/v1/namespaces/chaos/resourcequotas", {"hard": {"pods": "0"}})
+    assert not shot.past()
+    shot.heal()
+    assert world.calls[-1] == ("DELETE", f"/api/v1/namespaces/chaos/resourcequotas/{NO_PODS}")
+    world.driver = None
+    assert shot.past()

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.faults import BETWEEN_BATCHES, RESTARTING, RESTARTS_IN_PLACE, Change, Kind, Rescale, plan
+from tests.chaos.faults import (
+    BETWEEN_BATCHES,
+    REPLACING,
+    RESTARTING,
+    RESTARTS_IN_PLACE,
+    Change,
+    Fault,
+    Kind,
+    Rescale,
+    plan,
+)
 
 
 def test_the_same_seed_makes_the_same_faults_and_another_one_others() -> None:
@@ -14,7 +24,7 @@ def test_the_same_seed_makes_the_same_faults_and_another_one_others() -> None:
     assert plan(50, 7) != plan(50, 8)
 
 
-@given(st.integers(0, 10_000), st.integers(21, 80))
+@given(st.integers(0, 10_000), st.integers(2 * len(Kind) - 1, 80))
 def test_every_kind_comes_inside_a_batch_if_it_can_and_at_any_moment(seed: int, count: int) -> None:
     faults = plan(count, seed)
     assert [fault.number for fault in faults] == list(range(1, count + 1))
@@ -29,17 +39,23 @@ def test_a_driver_pod_is_replaced_before_its_restarts_become_slow_while_there_is
     faults = plan(50, seed)
     restarts = 0
     for fault in faults:
-        if fault.kind is Kind.DRIVER_POD:
+        if fault.kind in REPLACING:
             restarts = 0
         restarts += fault.kind in RESTARTING
-        left = any(later.kind is Kind.DRIVER_POD for later in faults[fault.number :])
+        left = any(later.kind in REPLACING for later in faults[fault.number :])
         assert restarts <= RESTARTS_IN_PLACE or not left
 
 
-def test_processes_are_killed_and_only_servers_and_pods_may_end_in_order() -> None:
-    orderly = {fault.kind for fault in plan(400, 1) if fault.orderly}
-    pods = {Kind.DRIVER_POD, Kind.EXECUTOR_POD, Kind.REPARTITION_POD}
-    assert orderly == pods | {Kind.API_SERVER, Kind.ETCD, Kind.S3, Kind.KAFKA}
+def test_processes_are_always_killed_and_everything_else_comes_in_two_ways() -> None:
+    faults = plan(400, 1)
+    processes = {Kind.DRIVER_JVM, Kind.DRIVER_PYTHON, Kind.EXECUTOR_PROCESS, Kind.OPERATOR}
+    assert {fault.kind for fault in faults if fault.orderly} == set(Kind) - processes
+    assert {fault.kind for fault in faults if not fault.orderly} == set(Kind)
+
+
+def test_the_two_ways_of_a_kind_read_differently() -> None:
+    for kind in Kind:
+        assert len({str(Fault(1, kind, False, 0.0, orderly)) for orderly in (True, False)}) == 2
 
 
 def test_a_run_can_be_narrowed_to_some_kinds() -> None:

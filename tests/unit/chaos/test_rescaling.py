@@ -155,3 +155,19 @@ def test_an_api_server_that_refuses_for_too_long_is_no_change() -> None:
     with pytest.raises(AssertionError, match="away"):
         asking.change(Change(Rescale.EXECUTORS, 0.0))
     assert asking.rescaled == Rescaled()
+
+
+def test_a_repartition_whose_record_was_lost_is_counted_as_such_and_the_next_one_waits_for_a_stable_version() -> None:
+    app = App()
+    asking = rescaler(app)
+    asking.change(partitions())
+    assert asking.under_way
+    asking.forget()
+    asking.forget()
+    assert not asking.under_way
+    app.upgrade, app.stable = {}, False
+    with pytest.raises(AssertionError, match="the end of an upgrade"):
+        asking.settle()
+    app.stable = True
+    asking.change(partitions())
+    assert (asking.rescaled.partitions, asking.problems) == ({"Lost": 1}, [])
