@@ -15,9 +15,14 @@ class RestoredError(Exception):
     """The API server's objects were restored from a backup: the process ends, and the next one reads all of them."""
 
 
+_MOST_DIGITS = 64
+"""Of a version; those of API servers have twenty at most. A status, which others may write, can have any."""
+
+
 def version_number(resource_version: str) -> int:
     """Return a resource version as a number: it is one since Kubernetes 1.35, and was in fact before; else 0."""
-    return int(resource_version) if resource_version.isdecimal() else 0
+    is_number = resource_version.isdecimal() and len(resource_version) <= _MOST_DIGITS
+    return int(resource_version) if is_number else 0
 
 
 class NewestVersion:

@@ -36,6 +36,13 @@ def test_of_one_second_the_version_in_which_each_was_first_seen_tells_the_order(
     assert names(index) == ["z", "a"]
 
 
+def test_a_version_that_no_decoder_of_numbers_reads_keeps_no_other_message_from_its_turn() -> None:
+    index = ControlIndex()
+    index.put(message("z", offered(order="9" * 5_000), resource_version="100"))
+    index.put(message("a", resource_version="101"))
+    assert names(index) == ["z", "a"]
+
+
 def test_of_one_version_the_name_tells_it() -> None:
     index = ControlIndex()
     index.put(message("b", resource_version=""))
