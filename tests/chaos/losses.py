@@ -40,21 +40,21 @@ class StoredCatalog:
     def __init__(self, live: LiveCluster, app: str) -> None:
         """Name the one of an application."""
         self._store = s3.client(live.site.s3_endpoint_host, live.site.s3_keys)
-        self._at = {"Bucket": live.bucket, "Key": f"apps/{live.namespace}/{app}/snapshots/catalog.json"}
+        self._bucket, self._key = live.bucket, f"apps/{live.namespace}/{app}/snapshots/catalog.json"
 
     def read(self) -> bytes | None:
         """Return it, None if there is none."""
         try:
-            return self._store.get_object(**self._at)["Body"].read()
+            return self._store.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
         except self._store.exceptions.NoSuchKey:
             return None
 
     def write(self, content: bytes | None) -> None:
         """Put it, whatever is there; None: remove it."""
         if content is None:
-            self._store.delete_object(**self._at)
+            self._store.delete_object(Bucket=self._bucket, Key=self._key)
         else:
-            self._store.put_object(**self._at, Body=content)
+            self._store.put_object(Bucket=self._bucket, Key=self._key, Body=content)
 
 
 class Losses:
