@@ -4,6 +4,7 @@ import importlib.util
 import os
 import signal
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,25 @@ def test_a_module_beside_the_program_is_in_its_workers_too_and_arguments_refer_t
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert "given: hello world $(GREETED) $(NOBODY)" in driver.output
     assert "doubled: [0, 2, 4]" in driver.output
+
+
+def test_python_files_of_the_spec_are_imported_by_the_script_and_by_its_workers(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    files, directory = tmp_path / "files", tmp_path / "libraries"
+    (directory / "of_directory").mkdir(parents=True)
+    files.mkdir()
+    (files / "of_file.py").write_text("def doubled(value): return 2 * value\n")
+    (files / "of_file_too.py").write_text("ZERO = 0\n")
+    with zipfile.ZipFile(files / "archive.zip", "w") as archive:
+        archive.writestr("of_archive.py", "def tripled(value): return 3 * value\n")
+    (directory / "of_directory" / "__init__.py").touch()
+    (directory / "of_directory" / "rules.py").write_text("def increased(value): return value + 1\n")
+    paths = [files / "of_file.py", files / "of_file_too.py", files / "archive.zip", directory]
+    driver = start_driver("files", "with_python_files.py", py_files=tuple(f"local://{path}" for path in paths))
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert "in the driver: 6" in driver.output
+    assert "in workers: [6, 12, 18]" in driver.output
 
 
 def test_a_module_that_only_the_driver_has_is_named_with_what_brings_it_to_the_workers(
