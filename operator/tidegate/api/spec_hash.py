@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from tidegate.api.change_classes import ChangeClass, fields_of
-from tidegate.api.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
+from tidegate.api.streaming_app import StableSpec, StreamingApp, StreamingAppSpec
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.plain_secrets import with_secrets, without_secrets
 from tidegate.api.values.quantity import parse_quantity
@@ -25,7 +26,24 @@ _PROGRAM = (
     *("driver.podTemplate", "sparkConf"),
 )
 _PATHS = tuple((path, path.split(".")) for path in _VERSION_FIELDS)
-_RESOURCES, _QUANTITY = ".resources.", ".sizeLimit"
+_QUANTITY = ".sizeLimit"
+_Fields = dict[str, "str | _Fields"]
+"""What is read of a mapping: name -> the whole path of a field, or what is read of the mapping below."""
+
+
+def _fields(paths: Iterable[str]) -> _Fields:
+    fields: _Fields = {}
+    for path in paths:
+        within, (*steps, last) = fields, path.split(".")
+        for step in steps:
+            below = within.setdefault(step, {})
+            assert isinstance(below, dict), f"{path} is within a field"
+            within = below
+        within[last] = path
+    return fields
+
+
+_VERSION, _OF_PROGRAM = _fields(_VERSION_FIELDS), _fields(_PROGRAM)
 
 
 def spec_hash(app: StreamingApp) -> str:
@@ -48,18 +66,12 @@ def program_hash(spec: StreamingAppSpec) -> str:
     A field that is not there does not count: what was hashed before the field existed is the same now.
     """
     tree = msgspec.to_builtins(spec)
-    found = {path: _at(tree, path.split(".")) for path in _PROGRAM}
-    present = {path: value for path, value in found.items() if value is not None}
-    return hashlib.sha256(json.dumps(present, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_present(tree, _OF_PROGRAM), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def version_of(spec: StreamingAppSpec) -> str:
     """Return the part of a spec that makes a version, as JSON: path -> value of each field of it as written."""
-    tree = msgspec.to_builtins(spec)
-    found = {path: _at(tree, parts) for path, parts in _PATHS}
-    return json.dumps(
-        {path: value for path, value in found.items() if value is not None}, sort_keys=True, separators=(",", ":")
-    )
+    return json.dumps(_present(msgspec.to_builtins(spec), _VERSION), sort_keys=True, separators=(",", ":"))
 
 
 def recorded_version(spec: StreamingAppSpec) -> str:
@@ -128,16 +140,13 @@ def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
 
 
 def _values(spec: StreamingAppSpec) -> dict[str, Any]:
-    tree = msgspec.to_builtins(spec)
-    found: dict[str, Any] = {}
-    for path, parts in _PATHS:
-        value = _at(tree, parts)
-        if _RESOURCES in path:
-            whole = msgspec.convert(_at(tree, parts[:-1]), Resources).complete
-            value = {name: _canonical(path, each) for name, each in getattr(whole, parts[-1]).items()}
-        if value is not None:
-            found[path] = _canonical(path, value) if path.endswith(_QUANTITY) else value
-    return found
+    found = _present(msgspec.to_builtins(spec), _VERSION)
+    for role, resources in (("driver", spec.driver.resources), ("executor", spec.executor.resources)):
+        whole = resources.complete
+        for kind, named in (("limits", whole.limits), ("requests", whole.requests)):
+            path = f"{role}.resources.{kind}"
+            found[path] = {name: _canonical(path, value) for name, value in named.items()}
+    return {path: _canonical(path, value) if path.endswith(_QUANTITY) else value for path, value in found.items()}
 
 
 def _set(tree: dict[str, Any], parts: list[str], value: Any) -> None:
@@ -155,12 +164,17 @@ def _set(tree: dict[str, Any], parts: list[str], value: Any) -> None:
         tree[head] = within
 
 
-def _at(tree: Any, parts: list[str]) -> Any:
-    for part in parts:
-        if not isinstance(tree, dict):
-            return None
-        tree = tree.get(part)
-    return tree
+def _present(tree: dict[str, Any], fields: _Fields) -> dict[str, Any]:
+    """Return path -> value of those of some fields that are there: each mapping is looked into once."""
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        value = tree.get(name)
+        if isinstance(field, str):
+            if value is not None:
+                found[field] = value
+        elif isinstance(value, dict):
+            found |= _present(value, field)
+    return found
 
 
 def _canonical(path: str, value: Any) -> str:

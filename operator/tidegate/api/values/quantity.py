@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 from tidegate.api.values import messages
 from tidegate.api.values.errors import SpecError
@@ -47,9 +48,18 @@ def parse_quantity(field: str, value: str | int) -> Decimal:
         SpecError: the value is no quantity, or negative.
     """
     text = str(value)
-    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
+    number = _number_of(text) if len(text) <= _LONGEST else None
+    if number is None:
         raise SpecError(field, messages.no_quantity(text[:_LONGEST]))
+    return number
+
+
+@lru_cache(1024)
+def _number_of(text: str) -> Decimal | None:
+    # All pods of all applications have few different ones, and each is read whenever a pod is built.
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
     number, exponent, suffix = match.groups()
     if exponent is not None:
         return Decimal(number).scaleb(int(exponent))

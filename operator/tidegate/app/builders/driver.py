@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RestartPolicy, StreamingApp
 from tidegate.app.builders.configuration import ConfiguredPod, configuration_of
 from tidegate.app.builders.starting_offsets import OF_SNAPSHOT, refuse_unreadable_offsets
@@ -85,17 +84,17 @@ def build_driver(
     mount_main(spec, app.spec.application)
     configuration.mount(spec)
     refuse_large_version(app)
-    owned = {"metadata": _metadata(app, epoch), "spec": spec}
+    owned = {"metadata": _metadata(app, config), "spec": spec}
     manifest = {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
     return ConfiguredPod(manifest, configuration.secret(app))
 
 
-def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:
+def _metadata(app: StreamingApp, config: DriverConfig) -> dict[str, Any]:
     return {
         "name": driver_pod_name(app.metadata.name),
         "namespace": app.metadata.namespace,
-        "labels": labels(app.metadata.name, ROLE_DRIVER, epoch),
-        "annotations": {ANNOTATION_SPEC_HASH: spec_hash(app), ANNOTATION_APP_UID: app.metadata.uid},
+        "labels": labels(app.metadata.name, ROLE_DRIVER, config.epoch),
+        "annotations": {ANNOTATION_SPEC_HASH: config.spec_hash, ANNOTATION_APP_UID: app.metadata.uid},
         "ownerReferences": [owner_reference(app)],
     }
 

@@ -144,7 +144,7 @@ def decide(observation: Observation, now: float) -> Plan:
     status = build_status(observation, verdict, now, runs=runs)
     due, of_step = write_is_due_in(stored, status, now), (*adoption_event(stored, step), *step_events(stored, step))
     events = _events_to_publish(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
-    actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, now)))
+    actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, status, now)))
     if verdict.launch:
         # Actions that can wait come after the pod.
         events = (*events, *kept_event(observation, status))
@@ -164,10 +164,10 @@ def decide(observation: Observation, now: float) -> Plan:
     return Plan(name, verdict.reason, verdict.message, (*actions, *beside.actions), wake_after, observation.spec_hash)
 
 
-def _events_of_version(o: Observation, now: float) -> tuple[Action, ...]:
+def _events_of_version(o: Observation, status: StreamingAppStatus, now: float) -> tuple[Action, ...]:
     """Return the events about the version that is in force, whatever the verdict is."""
     ignored = (*ignored_instances_event(o, now), *ignored_periods_event(o))
-    return (*cut_batch_event(o, now), *scaling_events(o, now), *ignored, *secret_events(o))
+    return (*cut_batch_event(o, now), *scaling_events(o, now), *ignored, *secret_events(o, status))
 
 
 def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...], verdict: Verdict) -> Kept:

@@ -7,7 +7,7 @@ was stored before that rule is reported here.
 from __future__ import annotations
 
 from tidegate.api.spec_hash import version_of
-from tidegate.api.streaming_app import Condition, StreamingApp
+from tidegate.api.streaming_app import Condition, StreamingApp, StreamingAppStatus
 from tidegate.api.values.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch import secret_messages as messages
@@ -30,9 +30,16 @@ def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     return present_condition(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, _message(o.app), now)
 
 
-def secret_events(o: Observation) -> tuple[PublishEvent, ...]:
-    """Publish an event when secrets come into the spec, or others do: once for each version."""
-    return present_event(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, _message(o.app), o.spec_hash)
+def secret_events(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
+    """Publish an event when secrets come into the spec, or others do: once for each version.
+
+    Args:
+        o: everything that is known.
+        status: what is to be written, with the condition if there are any.
+    """
+    found = status.condition(PLAINTEXT_SECRETS)
+    message = found.message if found is not None else ""
+    return present_event(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, message, o.spec_hash)
 
 
 def _message(app: StreamingApp) -> str:
