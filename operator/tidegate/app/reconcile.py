@@ -22,6 +22,7 @@ from tidegate.app.observation import Observation, pods_of, with_pods
 from tidegate.app.observe import observe
 from tidegate.app.observe_unreadable import observe_unreadable
 from tidegate.app.rules.deleted.deletion import release_unreadable
+from tidegate.app.rules.launch.launch import pods_to_try
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.pods.executors import lacks_pods, wanted_executors
 from tidegate.app.rules.status import is_news
@@ -92,11 +93,13 @@ class Reconciler:
             quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
             refused = await self.executor_dry_run.check(observation) if self.executor_dry_run is not None else ""
             observation = dataclasses.replace(observation, quota=quota, executor_refused=refused)
-        rejection = await self.pod_dry_run.check(observation) if self.pod_dry_run is not None else None
+        # The same for both: what they ask about hangs on nothing that an answer adds to the observation.
+        pods = pods_to_try(observation) if self.pod_dry_run is not None or self.references is not None else ()
+        rejection = await self.pod_dry_run.check(observation, pods) if self.pod_dry_run is not None else None
         if rejection is not None:
             observation = dataclasses.replace(observation, rejection=rejection)
         if self.references is not None:
-            references = await self.references.check(observation)
+            references = await self.references.check(observation, pods)
             observation = dataclasses.replace(observation, references=references)
         observation = await self._explained(observation)
         plan = decide(observation, now)
@@ -107,8 +110,8 @@ class Reconciler:
             self._show(key, observation.app)
         after = observe(self.index, key, self.platform, self.steady())
         self.poller.follow(key, after.driver if after else None)
-        pods = after.repartitions if after else ()
-        self.follow_repartition(key, next((pod for pod in pods if pod.running), None))
+        divide = after.repartitions if after else ()
+        self.follow_repartition(key, next((pod for pod in divide if pod.running), None))
         if any(isinstance(action, SetExecutors | OrderSnapshots) for action in plan.actions):
             self.poller.hurry(key)
         if outcome is None:

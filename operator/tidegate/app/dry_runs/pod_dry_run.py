@@ -14,7 +14,7 @@ from tidegate.api import foreign_text
 from tidegate.api.streaming_app import Resources
 from tidegate.api.values.times import growing_pause
 from tidegate.app.observation import Observation, PodRejection
-from tidegate.app.rules.upgrade.repartition.dry_run import all_pods_to_try
+from tidegate.app.rules.upgrade.repartition.dry_run import all_pods_to_try, with_repartition_pod
 from tidegate.cache.index import Index
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.engine.resource_key import Key
@@ -52,14 +52,20 @@ class PodDryRun:
     """Keeps what LimitRanges demand; None: nobody asks for that."""
     _known: dict[Key, _Answer] = field(default_factory=dict)
 
-    async def check(self, o: Observation) -> PodRejection | None:
+    async def check(
+        self, o: Observation, pods: tuple[tuple[str, dict[str, Any]], ...] | None = None
+    ) -> PodRejection | None:
         """Return what is wrong with a pod of the spec's version in itself.
 
         None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will show it. What
         depends on what else there is (quotas, policies, webhooks that do not answer) is left to that, too; only that an
         account or a class which the spec names does not exist is known before, because admission says it by its name.
+
+        Args:
+            o: everything that is known.
+            pods: what :func:`pods_to_try` returns of it, if somebody has made them already.
         """
-        pods = all_pods_to_try(o)
+        pods = all_pods_to_try(o) if pods is None else with_repartition_pod(o, pods)
         if not pods:
             return None
         metadata = o.app.metadata

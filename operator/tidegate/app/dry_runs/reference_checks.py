@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import msgspec
 import structlog
@@ -85,12 +86,18 @@ class ReferenceChecks:
     clock: Callable[[], float] = time.monotonic
     _known: dict[Key, _Version] = field(default_factory=dict)
 
-    async def check(self, o: Observation) -> CheckedReferences:
+    async def check(
+        self, o: Observation, pods: tuple[tuple[str, dict[str, Any]], ...] | None = None
+    ) -> CheckedReferences:
         """Return what is missing of what the spec's version refers to, and what of it is not known.
 
         Both are empty if nothing is about to be stopped for it.
+
+        Args:
+            o: everything that is known.
+            pods: what :func:`pods_to_try` returns of it, if somebody has made them already.
         """
-        wanted = references_to_check(o)
+        wanted = _references_to_check(o, pods_to_try(o) if pods is None else pods)
         if not wanted:
             return CheckedReferences()
         known = self._version(o)
@@ -167,13 +174,12 @@ def _checked(wanted: Iterable[Reference], known: _Version) -> CheckedReferences:
     return CheckedReferences(missing, unchecked, _Found.UNANSWERED in states.values())
 
 
-def references_to_check(o: Observation) -> tuple[Reference, ...]:
+def _references_to_check(o: Observation, pods: tuple[tuple[str, dict[str, Any]], ...]) -> tuple[Reference, ...]:
     """Return what has to exist for a version that was not launched yet; nothing before the first launch of all.
 
     What pods can do without is left out where the stable version names it as well: that runs, whether it exists or not.
     """
-    pods = pods_to_try(o) if o.app.status.epoch else ()
-    if not pods:
+    if not pods or not o.app.status.epoch:
         return ()
     held = version_held(o.app.spec, o.app.status.last_stable)
     spared = spared_by(held) if held is not None else frozenset()

@@ -234,14 +234,15 @@ def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
         return ()
     if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else "", _rolled_back(o)):
         return ()
+    epoch, has_template = status.epoch + 1, bool(o.app.spec.pod_template or o.app.spec.executor.pod_template)
+    needed = {ROLE_DRIVER: status.epoch > 0, ROLE_EXECUTOR: has_template}
+    if not any(needed.values()):
+        return ()
     try:
-        pods = _pods(o, status.epoch + 1)
+        # Without a template of the user's, what executors are made of is in the driver's pod: it fails there, too.
+        pods = _pods(o, epoch) if has_template else ((ROLE_DRIVER, _driver_pod(o, epoch)),)
     except SpecError:
         return ()  # known without asking the API server
-    needed = {
-        ROLE_DRIVER: status.epoch > 0,
-        ROLE_EXECUTOR: bool(o.app.spec.pod_template or o.app.spec.executor.pod_template),
-    }
     return tuple((role, pod) for role, pod in pods if needed[role])
 
 

@@ -28,11 +28,18 @@ _BEGUN = (*record.OLD_RUNS, *record.UNDER_TEST, UpgradePhase.ROLLING_BACK)
 
 
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return the pods of a version that was not launched yet, each with its role, with that which divides its state.
+    """Return the pods of a version that was not launched yet, each with its role, with that which divides its state."""
+    return with_repartition_pod(o, pods_to_try(o))
+
+
+def with_repartition_pod(
+    o: Observation, pods: tuple[tuple[str, dict[str, Any]], ...]
+) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return pods of a version that was not launched yet, with that which divides its state.
 
     Once the previous version has stopped that pod is created, and its creation shows it.
     """
-    pods, attempt, upgrade = pods_to_try(o), _attempt_to_come(o), o.app.status.upgrade
+    attempt, upgrade = _attempt_to_come(o), o.app.status.upgrade
     stops = upgrade is not None and upgrade.phase in record.BEFORE_A_LAUNCH and upgrade.to_spec_hash == o.spec_hash
     if not pods or attempt is None or stops or is_deferred(o):
         return pods
