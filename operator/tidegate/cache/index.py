@@ -192,7 +192,9 @@ class Index:
         its status is lost. Among the others it is the oldest.
         """
         me = (app.metadata.namespace, app.metadata.name)
-        others = (self._apps[key] for key in self._roots.overlapping(me))
+        others = [self._apps[key] for key in self._roots.overlapping(me)]
+        if not others:
+            return ""
         mine = self._order(app, app)
         before = [k.app for k in others if isinstance(k, KnownApp) and self._order(k.app, app) < mine]
         return min(before, key=lambda other: self._order(other, app)).metadata.name if before else ""

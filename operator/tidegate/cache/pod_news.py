@@ -32,8 +32,10 @@ def _whose(pod: PodRecord) -> tuple[str, str, str]:
 
 def is_only_placed(known: PodRecord, pod: PodRecord) -> bool:
     """Return whether nothing is new about a pod but its node."""
-    same = dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node)
-    return dataclasses.replace(same, silent_since=pod.silent_since) == pod
+    placed = dataclasses.replace(
+        known, resource_version=pod.resource_version, node=pod.node, silent_since=pod.silent_since
+    )
+    return placed == pod
 
 
 def is_kept(pod: PodRecord, known: PodRecord) -> bool:

@@ -151,6 +151,8 @@ def bytes_without_shapes(content: bytes) -> bytes:
 
 
 def _found(text: str) -> list[tuple[int, int]]:
+    if not text:
+        return []  # most messages of pods are
     lower = text.lower()
     spans = [
         found.span("secret" if "secret" in shape.pattern.groupindex else 0)
