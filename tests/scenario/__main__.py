@@ -5,6 +5,7 @@ import os
 import sys
 
 from tests.scenario.coverage import add, report
+from tests.scenario.ranges import Progress, stop_on_signal
 from tests.scenario.reporting import Reporting, show_log
 from tests.scenario.schedule import Result, run
 from tests.scenario.workers import Lost, run_all
@@ -37,27 +38,34 @@ def show(seed: int) -> int:
 
 
 def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
-    """Run schedules in several processes, with progress; print failing seeds and what was covered."""
-    total, failed, lost = Result(-1), list[Result](), list[Lost]()
-    with Reporting(len(seeds)) as reporting:
-        for news in run_all(seeds, processes):
+    """Run schedules in several processes, with progress; print failing seeds, what was covered and how far it has got.
+
+    The first SIGTERM or SIGINT has it end when what is under way was run.
+    """
+    total, progress, lost = Result(-1), Progress(seeds), list[Lost]()
+    with Reporting(len(seeds)) as reporting, stop_on_signal() as stop:
+        for news in run_all(seeds, processes, stop=stop):
             if isinstance(news, Lost):
                 lost.append(news)
                 reporting.say(f"{news}")
                 continue
+            progress.note(news)
             for result in news:
                 add(total, result)
                 if result.violations:
-                    failed.append(result)
                     reporting.say(f"seed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}")
-            reporting.advance(len(news), len(failed))
-            if failed and not keep_going:
+            reporting.advance(len(news), len(progress.failing))
+            if progress.failing and not keep_going:
                 break
     print(report(total))
     for each in lost:
         print(each)
-    print(f"failing seeds: {' '.join(str(result.seed) for result in failed) or 'none'}")
-    return 1 if failed or lost else 0
+    print(f"failing seeds: {' '.join(map(str, progress.failing)) or 'none'}")
+    print(f"{1000 * total.processor_seconds / max(1, progress.count):.1f} ms of processor time for each schedule")
+    print(progress)
+    if progress.failing or lost:
+        return 1
+    return 128 + stop.number if stop else 0
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ def add(total: "Result", one: "Result") -> None:
         known.update(getattr(one, name))
     total.batches += one.batches
     total.seconds += one.seconds
+    total.processor_seconds += one.processor_seconds
 
 
 def never_reached(total: "Result") -> list[Pair]:

@@ -48,6 +48,8 @@ class Result:
     batches: int = 0
     seconds: float = 0.0
     """Of simulated time."""
+    processor_seconds: float = 0.0
+    """That it took, where many are run."""
 
 
 Course = Callable[[World, Result], Awaitable[None]]

@@ -2,11 +2,14 @@
 
 import gc
 import multiprocessing
+import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
+from tests.scenario.ranges import Stop
 from tests.scenario.reporting import quiet
 from tests.scenario.schedule import Result, run
 
@@ -35,12 +38,21 @@ def run_block(seeds: range) -> list[Result]:
     gc.collect()
     gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
     gc.set_threshold(20_000, 20, 20)
-    results = [run(seed) for seed in seeds]
+    results = [_timed(seed) for seed in seeds]
     gc.unfreeze()
     return results
 
 
-def run_all(seeds: range, processes: int, work: Work = run_block) -> Iterator[list[Result] | Lost]:
+def _timed(seed: int) -> Result:
+    began = time.process_time()
+    result = run(seed)
+    result.processor_seconds = time.process_time() - began
+    return result
+
+
+def run_all(
+    seeds: range, processes: int, work: Work = run_block, stop: Stop | None = None
+) -> Iterator[list[Result] | Lost]:
     """Run schedules; yield results block by block, in the order in which they are ready.
 
     What was under way in a process that is lost is not run again; everything else is.
@@ -49,23 +61,35 @@ def run_all(seeds: range, processes: int, work: Work = run_block) -> Iterator[li
         seeds: of the schedules.
         processes: how many run side by side; with 1 it is this very process.
         work: runs one block.
+        stop: once it is true, no further block is begun.
     """
     blocks = [seeds[at : at + BLOCK] for at in range(0, len(seeds), BLOCK)]
+    stop = Stop() if stop is None else stop
     if processes == 1:
-        yield from map(work, blocks)
+        for block in blocks:
+            if stop:
+                return
+            yield work(block)
         return
     blocks.reverse()
-    while blocks:
-        yield from _run_until_lost(blocks, processes, work)
+    while blocks and not stop:
+        yield from _run_until_lost(blocks, processes, work, stop)
 
 
-def _run_until_lost(blocks: list[range], processes: int, work: Work) -> Iterator[list[Result] | Lost]:
+def _leave_interrupts() -> None:
+    # A terminal sends them to all processes; it is the first one that ends the run.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run_until_lost(blocks: list[range], processes: int, work: Work, stop: Stop) -> Iterator[list[Result] | Lost]:
     # Only what is being run is handed over: so a pool that breaks leaves no doubt about what it was doing.
     under_way: dict[Future[list[Result]], range] = {}
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), max_tasks_per_child=LIFE)
+    pool = ProcessPoolExecutor(
+        processes, multiprocessing.get_context("spawn"), _leave_interrupts, max_tasks_per_child=LIFE
+    )
     try:
-        while blocks or under_way:
-            while blocks and len(under_way) < processes:
+        while under_way or (blocks and not stop):
+            while blocks and not stop and len(under_way) < processes:
                 block = blocks.pop()
                 under_way[pool.submit(work, block)] = block
             done, _ = wait(under_way, return_when=FIRST_COMPLETED)
@@ -73,6 +97,8 @@ def _run_until_lost(blocks: list[range], processes: int, work: Work) -> Iterator
             for each in done - set(lost):
                 del under_way[each]
                 yield each.result()
+            if lost and stop:
+                return  # the signal was for all processes: these seeds are missing from what was run, and no more
             if lost:
                 yield Lost(tuple(sorted(under_way.values(), key=lambda block: block.start)))
                 return
