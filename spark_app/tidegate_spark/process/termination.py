@@ -10,6 +10,9 @@ from tidegate_spark.contract.protocol import TERMINATION_MESSAGE_LIMIT, Terminat
 from tidegate_spark.contract.repartition_protocol import without_last
 from tidegate_spark.process.redaction import Secrets
 
+SHORT_MESSAGE = 300
+"""Characters of a message for which queries make room."""
+
 log = logging.getLogger("tidegate")
 
 
@@ -40,16 +43,29 @@ def termination_text(termination: Termination, secrets: Secrets) -> str:
 
 
 def _with_fewer_queries(termination: Termination) -> Termination:
-    """Return a termination message about repartitioned state with as many queries as fit; any other as it is."""
+    """Return a termination message with as many queries as fit; a script may start thousands, each for a while."""
     end = termination.repartition
     if end is None:
-        return termination
+        return _with_fewer_batches(termination)
 
     def without(number: int) -> Termination:
         return dataclasses.replace(termination, repartition=without_last(end, number))
 
     numbers = range(len(end.queries))  # if not even all of them do, it is the message that is too long
     return without(bisect.bisect_left(numbers, True, key=lambda number: _fits(to_json(without(number)))))
+
+
+def _with_fewer_batches(termination: Termination) -> Termination:
+    """Return last words with the queries that were started last, and room for some of the message beside them."""
+    names = tuple(termination.batches)
+
+    def without(number: int) -> Termination:
+        return dataclasses.replace(termination, batches={name: termination.batches[name] for name in names[number:]})
+
+    def leaves_room(number: int) -> bool:
+        return _fits(to_json(dataclasses.replace(without(number), message=termination.message[:SHORT_MESSAGE])))
+
+    return without(bisect.bisect_left(range(len(names)), True, key=leaves_room))
 
 
 def _fits(text: str) -> bool:

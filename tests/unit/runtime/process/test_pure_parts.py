@@ -328,6 +328,21 @@ def test_a_termination_message_fits_and_stays_json() -> None:
     assert json.loads(text)["reason"] == "ApplicationFailed"
 
 
+def test_of_thousands_of_queries_a_termination_message_names_those_that_were_started_last_and_why_it_ended() -> None:
+    batches = {f"orders of day {day}": day for day in range(3000)}
+    text = termination_text(
+        Termination(Reason.APPLICATION_FAILED, "no such column: price", 1, batches=batches), Secrets()
+    )
+    assert len(text.encode()) <= TERMINATION_MESSAGE_LIMIT
+    said = json.loads(text)
+    assert (said["message"], len(said["batches"]) > 50) == ("no such column: price", True)
+    assert sorted(said["batches"].values()) == list(range(3000 - len(said["batches"]), 3000))
+    few = dict(list(batches.items())[:50])
+    text = termination_text(Termination(Reason.APPLICATION_FAILED, "é\n" * 9000, 1, batches=few), Secrets())
+    assert len(text.encode()) <= TERMINATION_MESSAGE_LIMIT
+    assert json.loads(text)["batches"] == few
+
+
 def test_waiting_backs_off_to_half_a_minute() -> None:
     waits = delays()
     assert [next(waits) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
