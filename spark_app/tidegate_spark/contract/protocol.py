@@ -524,6 +524,21 @@ TERMINATION_MESSAGE_LIMIT = 4000
 
 
 @dataclass(frozen=True)
+class Worked:
+    """What a process has shown at one moment: each query that did not wait for input had committed so many batches."""
+
+    batches: int
+    since: float
+    """When the process began; times in seconds since the epoch."""
+    until: float
+    """When one of those queries had committed last."""
+
+
+MOST_WORKED = 4
+"""Of one termination message."""
+
+
+@dataclass(frozen=True)
 class Termination:
     """The termination message."""
 
@@ -557,3 +572,5 @@ class Termination:
     """Of a rehearsal that had begun."""
     repartition: RepartitionEnd | None = None
     """Of a pod that repartitions state."""
+    worked: tuple[Worked, ...] = ()
+    """What the processes of its pod have shown, the most batches first; a runtime of before does not tell."""

@@ -280,6 +280,7 @@ class Driver:
             self._path.hold_context()
             epochs.check(self._queries.active())
             self._progress.failures = self._account.check(self._progress.commits > 0)
+            self._account.note(self._progress.report)
             stalls.check()
             self._control.log_level.notify_new_executors()
             if self._rehearsing is not None:

@@ -206,6 +206,7 @@ class Ending:
             given_up=any(each.given_up for each in stopped),
             batch_failed=bool(inside) and all(each.failure for each in stopped if not each.boundary),
             failures=self._account.times,
+            worked=self._account.worked,
             committed=self._progress.commits or (0 if known else -1),
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],

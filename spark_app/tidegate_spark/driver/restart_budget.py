@@ -1,4 +1,4 @@
-"""Counts the application's failures across the processes of one pod. Does file I/O.
+"""Counts the application's failures, and notes what it has shown, across the processes of one pod. Does file I/O.
 
 The file is in the pod's work directory, which outlives the container, because the kubelet restarts a driver without the
 operator. Each process leaves a mark at its start; one that is still there counts as an end without a message.
@@ -16,14 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
+from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_CODES, AgentReport, RestartSettings, Worked
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.entry import Fault
 from tidegate_spark.contract.reasons.registry import fault_of
+from tidegate_spark.monitoring.worked import with_shown
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.outcome import Outcome
 
-ACCOUNT, MARK = "failures.json", "process-runs"
+ACCOUNT, MARK, WORKED = "failures.json", "process-runs", "worked.json"
+NOTED_SECONDS = 10.0
+"""Between two notes of what the process has shown."""
 _NOTHING_RAN = frozenset({Reason.MAIN_NOT_FOUND})
 COUNTED = (
     frozenset(reason for reason, code in EXIT_CODES.items() if code == EXIT_APPLICATION)
@@ -67,7 +70,10 @@ class RestartBudget:
         """
         self._directory, self._settings, self._clock, self._steady = Path(directory), settings, clock, steady
         self._failures = Failures()
-        self._began = steady()
+        self._began = self._noted = steady()
+        self._since = 0.0
+        self.worked: tuple[Worked, ...] = ()
+        """What this process and those before it have shown."""
         self._lock = threading.Lock()
         self._ended = False
 
@@ -79,6 +85,7 @@ class RestartBudget:
     def begin(self) -> Outcome | None:
         """Open the account for this process; return the end if the failures before it are too many already."""
         now, self._began = self._clock(), self._steady()
+        self._since, self.worked = now, self._read_worked()
         failures = self._read() or Failures(self._settings.failures)
         if self._load(MARK) is not None:
             failures = failures.and_one(now, SILENT_END)
@@ -104,6 +111,19 @@ class RestartBudget:
                 self._failures = Failures()
                 self._write()
         return self.times
+
+    def note(self, report: Callable[[], AgentReport]) -> None:
+        """Note now and then what this process has shown: the next one tells of it if this one is killed.
+
+        An operator that was away, or has just begun, knows of a test that is over only by the last words.
+        """
+        if self._steady() - self._noted < NOTED_SECONDS:
+            return
+        self._noted = self._steady()
+        worked = with_shown(self.worked, report(), self._since)
+        if worked != self.worked:
+            self.worked = worked
+            self._put(WORKED, json.dumps([dataclasses.astuple(each) for each in worked]))
 
     def end(self, outcome: Outcome, committed: bool) -> Outcome:
         """Close the account; return how the process ends: as given, or for good if that was one failure too many.
@@ -147,6 +167,13 @@ class RestartBudget:
             return Failures(tuple(float(t) for t in known["times"]), str(known["last"]))
         except (ValueError, TypeError, KeyError):
             return None
+
+    def _read_worked(self) -> tuple[Worked, ...]:
+        try:
+            known = json.loads(self._load(WORKED) or "[]")
+            return tuple(Worked(int(batches), float(since), float(until)) for batches, since, until in known)
+        except (ValueError, TypeError):
+            return ()
 
     def _write(self) -> None:
         self._put(ACCOUNT, json.dumps(dataclasses.asdict(self._failures)))

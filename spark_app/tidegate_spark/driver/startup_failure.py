@@ -42,6 +42,7 @@ def startup_termination(error: BaseException, config_text: str) -> str:
             "adopted_from": "",
             "rehearsal": None,
             "repartition": None,
+            "worked": [],
         }
     )
 

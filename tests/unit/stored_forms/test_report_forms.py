@@ -49,6 +49,7 @@ from tidegate_spark.contract.protocol import (
     StartFrom,
     Storage,
     Termination,
+    Worked,
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult
@@ -312,6 +313,7 @@ WITH_EXPECTED_BATCHES = dataclasses.replace(WITH_EXPECTED_STATE, expects_batches
 WITH_BATCHES_LEFT = dataclasses.replace(WITH_EXPECTED_BATCHES, expects_left={"main": 42, "dedup größe": 8})
 WITH_BATCHES_BEFORE = dataclasses.replace(WITH_BATCHES_LEFT, expects_otherwise=({"main": 40, "dedup größe": 6},))
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
+WITH_BATCH_FAILED = dataclasses.replace(ADOPTED, adopt_found=True, given_up=True, batch_failed=True)
 WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
 WITH_TRIGGERS = dataclasses.replace(
     WITH_ENDS, queries=(REPORT.queries[0], dataclasses.replace(REPORT.queries[1], continuous=True))
@@ -368,9 +370,11 @@ FORMS = [
     Form("termination-with-found-claim", dataclasses.replace(ADOPTED, adopt_found=True), ended, None),
     # From before a batch that fails was distinguished from one that is out of time.
     Form("termination-with-batch-given-up", dataclasses.replace(ADOPTED, adopt_found=True, given_up=True), ended, None),
+    # From before it told what the processes have shown.
+    Form("termination-with-batch-failed", WITH_BATCH_FAILED, ended, None),
     Form(
-        "termination-with-batch-failed",
-        dataclasses.replace(ADOPTED, adopt_found=True, given_up=True, batch_failed=True),
+        "termination-with-work",
+        dataclasses.replace(WITH_BATCH_FAILED, worked=(Worked(900, NOW - 7200, NOW - 60), Worked(2, NOW - 7200, NOW))),
         ended,
         lambda value: termination_text(value, Secrets()).encode(),
     ),
@@ -380,6 +384,7 @@ FORMS = [
     Form("last-words-with-found-claim", STARTUP_TERMINATION, ended, None),
     Form("last-words-with-batch-given-up", STARTUP_TERMINATION, ended, None),
     Form("last-words-with-batch-failed", STARTUP_TERMINATION, ended, None),
+    Form("last-words-with-work", STARTUP_TERMINATION, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -406,7 +411,7 @@ def test_what_is_told_tells_of_every_field(form: Form) -> None:
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
     words = startup_termination(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
-    assert_written("last-words-with-batch-failed", words.encode())
+    assert_written("last-words-with-work", words.encode())
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.contract.protocol import RestartSettings
+from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, RestartSettings, Worked
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.restart_budget import ACCOUNT, MARK, RestartBudget
+from tidegate_spark.driver.restart_budget import ACCOUNT, MARK, WORKED, RestartBudget
 from tidegate_spark.process.outcome import Outcome
 
 SETTINGS = RestartSettings(max_failures=2, window_seconds=100, healthy_seconds=50)
@@ -154,3 +154,41 @@ def test_an_account_that_cannot_be_written_keeps_nobody_from_running(tmp_path: P
 def test_an_orderly_end_leaves_no_mark(pod: Pod) -> None:
     pod.run(FAILED)
     assert not (pod.directory / MARK).exists()
+
+
+# --- what the processes have shown ------------------------------------------------------------------------------------
+
+
+def run_for(pod: Pod, seconds: int, batches: int) -> RestartBudget:
+    """Start a process that commits, and leave it running."""
+    account, _ = pod.start()
+
+    def report() -> AgentReport:
+        query = QueryReport("main", committed=batches, last_commit_time=pod.now)
+        return AgentReport("app", "0b1c", 4, DriverState.RUNNING, queries=(query,), ready=True)
+
+    for _ in range(seconds):
+        pod.now += 1
+        account.note(report)
+    return account
+
+
+def test_what_a_process_has_shown_is_known_to_the_next_one_though_it_was_killed(pod: Pod) -> None:
+    assert run_for(pod, 3600, 900).worked == (Worked(900, 1000.0, 4600.0),)
+    assert run_for(pod, 5, 1).worked == (Worked(900, 1000.0, 4600.0),)
+    assert pod.start()[0].worked == (Worked(900, 1000.0, 4600.0),)
+
+
+def test_it_is_known_when_the_budget_is_exhausted_before_anything_runs(pod: Pod) -> None:
+    run_for(pod, 3600, 900)
+    assert [pod.run(None), pod.run(None)] == [None, None]
+    account, refusal = pod.start()
+    assert refusal is not None
+    assert account.worked == (Worked(900, 1000.0, 4600.0),)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[3]", '[["a", 1, 2]]', "7", "[[1, 2]]"])
+def test_a_note_that_cannot_be_read_shows_nothing(pod: Pod, text: str) -> None:
+    pod.directory.mkdir()
+    (pod.directory / WORKED).write_text(text)
+    assert pod.start()[0].worked == ()

@@ -25,7 +25,7 @@ from tidegate.pods.records.fault_messages import reported
 from tidegate.pods.records.faults import Problem, end_problem, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
-from tidegate_spark.contract.protocol import QueryReport
+from tidegate_spark.contract.protocol import QueryReport, Worked
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
@@ -36,10 +36,19 @@ IDLE = 60.0
 def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the version under test stable, also after it had failed."""
     if not is_stable(o, record.missing_queries(o, upgrade, now), _phase_began(upgrade)):
-        return None
+        return _passed_before(o, upgrade, now)
     runs = o.driver is not None and o.driver.running
     without_input = tuple(query.name for query in _short_of_batches(o)) if runs else ()
     message = messages.stable(_batches(o), record.unstarted_queries(o, upgrade), without_input)
+    return change(upgrade, message, stable=record.stable_now(o, now), previous=o.app.status.last_stable)
+
+
+def _passed_before(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Call a version stable that worked for longer than its test while no operator heard of it, and ended since."""
+    worked = _worked_before(o, _phase_began(upgrade))
+    if worked is None:
+        return None
+    message = messages.stable_before(worked.batches, o.app.spec.upgrade.timeout_seconds)
     return change(upgrade, message, stable=record.stable_now(o, now), previous=o.app.status.last_stable)
 
 
@@ -47,7 +56,9 @@ def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) 
     """Call the first version stable, so that the next one can be rolled back."""
     status = o.app.status
     under_way = status.upgrade is not None and status.upgrade.phase in record.UNDER_WAY
-    return None if status.last_stable or under_way or not is_stable(o) else Step(stable=record.stable_now(o, now))
+    if status.last_stable or under_way or not (is_stable(o) or _worked_before(o, 0.0)):
+        return None
+    return Step(stable=record.stable_now(o, now))
 
 
 def is_stable(o: Observation, missing: tuple[str, ...] = (), since: float = 0.0) -> bool:
@@ -82,6 +93,22 @@ def _works_for_long(o: Observation, since: float) -> bool:
         return False
     over = max(since, driver.start_time) + o.app.spec.upgrade.timeout_seconds
     return any(query.committed >= wanted and query.last_commit_time >= over for query in active_queries(o))
+
+
+def _worked_before(o: Observation, since: float) -> Worked | None:
+    """Return what the last words of a process show, if by that it worked for longer than the test's time.
+
+    What it did within that time is undone if it fails, whether or not somebody looked; what it did later is kept.
+    """
+    driver, upgrade = o.driver, o.app.spec.upgrade
+    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
+        return None
+    reported = read_termination(driver.ended)  # of a process that was started again as well
+    for worked in reported.worked if reported is not None else ():
+        over = max(since, worked.since) + upgrade.timeout_seconds
+        if worked.batches >= upgrade.stable_batches and worked.until >= over:
+            return worked
+    return None
 
 
 def is_stable_again(o: Observation) -> bool:

@@ -216,6 +216,13 @@ def stable(batches: str, dropped: Sequence[str], without_input: Sequence[str]) -
     return f"{text} {_queries(dropped)} of the previous version {was} not started, and {counts} as dropped."
 
 
+def stable_before(batches: int, seconds: int) -> str:
+    return (
+        f"The new version is stable: before its driver ended, it worked for longer than {seconds} s "
+        f"(spec.upgrade.timeoutSeconds), and each query that had input committed {batches} batches or more."
+    )
+
+
 def _queries(names: Sequence[str]) -> str:
     """Return the beginning of a sentence about them."""
     return f"{'Query' if len(names) == 1 else 'Queries'} {', '.join(repr(name) for name in names)}"

@@ -14,7 +14,7 @@ from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal, TimedReport
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.control_protocol import ControlReport
-from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
+from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, Worked, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
@@ -23,6 +23,7 @@ from tidegate_testing.observations import (
     app_with,
     driver_of,
     ended_with,
+    launched,
     observe,
     report_of,
     running_driver,
@@ -726,3 +727,59 @@ def test_a_version_whose_missing_query_is_dropped_is_stable_although_another_one
     assert record(plan).phase is UpgradePhase.COMPLETED
     assert "Query 'b' had no input for more." in record(plan).message
     assert "Query 'c' of the previous version was not started" in record(plan).message
+
+
+# --- nobody heard of it until its process had ended -------------------------------------------------------------------
+
+
+def failed_after(*worked: Worked) -> Exit:
+    """Return the end of a process, by its application's failure, with what it and those before it have shown."""
+    return Exit(1, "Error", to_json(Termination(Reason.APPLICATION_FAILED, "no such column", 6, worked=worked)), NOW)
+
+
+def shown(until: float, batches: int = 5, since: float = 0.0) -> Worked:
+    return Worked(batches, NOW + since, NOW + until)
+
+
+@pytest.mark.parametrize("state", [{}, {"running": True, "start_time": NOW + WEEKS + 9}], ids=["waits", "runs again"])
+def test_a_version_that_worked_past_its_test_while_no_operator_was_there_keeps_that_when_it_fails(
+    state: dict[str, Any],
+) -> None:
+    new = under_test(queries=("a", "b"))
+    pod: dict[str, Any] = {"ended": failed_after(shown(WEEKS, 9000)), "restarts": 1, "running": False, **state}
+    seen: dict[str, Any] = {"driver": driver_of(new, **pod)}
+    if state:
+        seen["agent"] = report_of(seen["driver"], queries=(worked(WEEKS + 10, 1),))
+    plan = decide(observe(new, **seen), NOW + WEEKS + 20)
+    assert record(plan).phase is UpgradePhase.COMPLETED
+    assert "before its driver ended" in record(plan).message
+    assert "committed 9000 batches or more" in record(plan).message
+    after = msgspec.structs.replace(new, status=status_of(plan))
+    assert after.status.last_stable is not None
+    assert after.status.last_stable.spec_hash == spec_hash(new)
+    plan = decide(observe(after, **seen), NOW + WEEKS + 30)
+    assert not acts(plan, do.DeleteDriver)
+
+
+LITTLE_SHOWN: dict[str, tuple[Worked, ...]] = {
+    "a runtime of before does not tell": (),
+    "too few batches": (shown(WEEKS, 4),),
+    "within the time of its test": (shown(1789),),
+    "from a late start of its process on": (shown(1800, since=11),),
+    "each of them lacks something": (shown(1789, 9000), shown(WEEKS, 4)),
+}
+
+
+@pytest.mark.parametrize("little", LITTLE_SHOWN.values(), ids=LITTLE_SHOWN.keys())
+def test_what_it_did_within_the_time_of_its_test_is_undone_whoever_looked(little: tuple[Worked, ...]) -> None:
+    new = under_test()
+    app = written(observe(new, driver=driver_of(new, ended=failed_after(*little), restarts=0)), NOW + WEEKS + 20)
+    assert phase_of(app) is UpgradePhase.ROLLING_BACK
+
+
+def test_the_first_version_is_stable_by_what_it_did_while_no_operator_was_there() -> None:
+    first = launched(app_with(), 6, phase=Phase.RUNNING)
+    app = written(
+        observe(first, driver=driver_of(first, ended=failed_after(shown(WEEKS)), restarts=0)), NOW + WEEKS + 20
+    )
+    assert app.status.last_stable is not None
