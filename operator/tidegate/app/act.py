@@ -21,7 +21,7 @@ from tidegate.app.pod_actions import PodActions, refusal_of
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
-from tidegate.cache.process_state import SnapshotNotCreated, SnapshotRefusal
+from tidegate.cache.process_state import NotCreated, SnapshotRefusal
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.refused_writes import report_refused_write
@@ -278,11 +278,13 @@ class ActionExecutor:
         log.warning("a snapshot was not created", snapshot=name, why=str(answer))
         self._metrics.count_refused_snapshot(run.key)
         before = self._index.memory(run.key).snapshot_not_created
-        if before is not None and before.name == name:  # it lasts: a single lost answer is no news
+        attempts = before.attempts + 1 if before is not None and before.name == name else 1
+        failure = NotCreated(name, message, run.now, attempts=attempts)
+        if failure.lasts:
             occasion = f"{name}/{hour_of(run.now)}"
             event = PublishEvent(Reason.SNAPSHOT_REFUSED, message, True, occasion, any_message=True)
             await self._events.publish(run.app.metadata, event, run.now)
-        run.remember(snapshot_not_created=SnapshotNotCreated(name, message, run.now))
+        run.remember(snapshot_not_created=failure)
         # The plan knew of no failure: the next one says it, and when it is tried again.
         self._wake(run.key)
         return None

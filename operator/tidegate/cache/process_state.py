@@ -60,13 +60,22 @@ class SnapshotRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotNotCreated:
-    """A StreamSnapshot that the API server neither created nor refused: a webhook that fails, or no answer."""
+class NotCreated:
+    """A resource that the API server did not let be created, though not for what it says: it is tried again."""
 
     name: str
     message: str
+    """For a person: the cause, and what to do."""
     at: float
     """Of the last attempt."""
+    is_refused: bool = False
+    """By a quota, RBAC or admission; else nobody answered, or a webhook failed."""
+    attempts: int = 1
+
+    @property
+    def lasts(self) -> bool:
+        """Whether somebody has to act: a single lost answer is no news."""
+        return self.is_refused or self.attempts > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ class ProcessState:
     orders_refused: tuple[str, str] = ("", "")
     """The same of the last orders about snapshots."""
     snapshot_refusal: SnapshotRefusal | None = None
-    snapshot_not_created: SnapshotNotCreated | None = None
+    snapshot_not_created: NotCreated | None = None
     """None once one was created."""
     repartitioning: PodProgress | None = None
     """What the pod that repartitions the state reported."""

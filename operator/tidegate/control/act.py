@@ -14,10 +14,10 @@ from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, Con
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
+from tidegate.cache.process_state import NotCreated
 from tidegate.control import actions as do
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlMetrics
-from tidegate.control.observation import NotMade
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order
 from tidegate.engine.refused_writes import report_refused_write
@@ -136,9 +136,9 @@ class ControlActionExecutor:
             return self._refuse(app, uid, answer.message, f"StreamSnapshot {name}")
         # The watch reports it, and wakes whom it concerns; until then it is created again, which creates nothing.
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            self._remember_not_made(app, uid, f"StreamSnapshot {name}", answer, now)
+            self._remember_not_created(app, uid, f"StreamSnapshot {name}", answer, now)
             return None
-        self._forget_not_made(app, uid)
+        self._forget_not_created(app, uid)
         return None
 
     async def _make_message(self, app: Key, manifest: dict[str, Any], now: float) -> Outcome:
@@ -152,34 +152,34 @@ class ControlActionExecutor:
             return self._refuse(app, name, answer.message)
         if isinstance(answer, FAILURES):
             what = refusal_messages.message_of_channel(key[1])
-            await self._report_not_made(app, self._remember_not_made(app, name, what, answer, now), answer, now)
+            await self._report_not_created(app, self._remember_not_created(app, name, what, answer, now), answer, now)
             return None
         if answer.log_id != name:
             return self._refuse(app, name, refusal_messages.message_name_taken(key[1]))
-        self._forget_not_made(app, name)
+        self._forget_not_created(app, name)
         self._index.of(ControlIndex).put(answer)
         return None
 
     def _refuse(self, app: Key, name: str, message: str, what: str = "a ControlMessage") -> Outcome:
         self._remember(app, refused={**self._index.of(ControlIndex).memory(app).refused, name: message})
-        self._forget_not_made(app, name)
+        self._forget_not_created(app, name)
         return ObserveAgain(f"{what} is refused: {message}")
 
-    def _remember_not_made(self, app: Key, name: str, what: str, answer: Failure, now: float) -> NotMade:
+    def _remember_not_created(self, app: Key, name: str, what: str, answer: Failure, now: float) -> NotCreated:
         """Go on with the plan: a quota or a webhook that fails for hours must not hold up what else the plan does."""
         log.warning("a resource was not created", what=what, why=str(answer))
-        known = self._index.of(ControlIndex).memory(app).not_made
+        known = self._index.of(ControlIndex).memory(app).not_created
         attempts = known[name].attempts + 1 if name in known else 1
-        failure = NotMade(refusal_messages.waits(what, answer), now, isinstance(answer, Forbidden), attempts)
-        self._remember(app, not_made={**known, name: failure})
+        failure = NotCreated(name, refusal_messages.waits(what, answer), now, isinstance(answer, Forbidden), attempts)
+        self._remember(app, not_created={**known, name: failure})
         return failure
 
-    def _forget_not_made(self, app: Key, name: str) -> None:
-        known = self._index.of(ControlIndex).memory(app).not_made
+    def _forget_not_created(self, app: Key, name: str) -> None:
+        known = self._index.of(ControlIndex).memory(app).not_created
         if name in known:
-            self._remember(app, not_made={each: it for each, it in known.items() if each != name})
+            self._remember(app, not_created={each: it for each, it in known.items() if each != name})
 
-    async def _report_not_made(self, app: Key, failure: NotMade, answer: Failure, now: float) -> None:
+    async def _report_not_created(self, app: Key, failure: NotCreated, answer: Failure, now: float) -> None:
         """Publish it on the application: the message has no resource that could say it."""
         known = self._index.app(app)
         ends = isinstance(answer, Forbidden) and answer.namespace_terminating

@@ -9,26 +9,9 @@ from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.kinds.open_resources import OpenCount
+from tidegate.cache.process_state import NotCreated
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport
-
-
-@dataclass(frozen=True, slots=True)
-class NotMade:
-    """A resource that the API server did not let be created, though not for what it says: it is tried again."""
-
-    message: str
-    """For a person: the cause, and what to do."""
-    at: float
-    """Of the last attempt."""
-    is_refused: bool
-    """By a quota, RBAC or admission; else nobody answered, or a webhook failed."""
-    attempts: int = 1
-
-    @property
-    def lasts(self) -> bool:
-        """Whether somebody has to act: a single lost answer is no news."""
-        return self.is_refused or self.attempts > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +32,8 @@ class ControlMemory:
     refused: Mapping[str, str] = field(default_factory=dict)
     """Uid of a message -> why the API server refuses the StreamSnapshot of what it had taken; id of one from a channel
     -> why it refuses its resource."""
-    not_made: Mapping[str, NotMade] = field(default_factory=dict)
-    """The same names -> what could not be made until now."""
+    not_created: Mapping[str, NotCreated] = field(default_factory=dict)
+    """The same names -> what could not be created until now."""
     not_deleted: Mapping[str, float] = field(default_factory=dict)
     """Uid of a message that has ended -> when the API server last refused to delete it."""
 

@@ -87,15 +87,15 @@ class ControlReconciler:
         unfinished = {message.metadata.uid for message in o.messages if not message.is_final}
         unfinished |= {asked.report.id for asked in asked_of(o)}
         ended = {message.metadata.uid for message in o.messages if message.is_final}
-        if memory.refused.keys() | memory.not_made.keys() <= unfinished and memory.not_deleted.keys() <= ended:
+        if memory.refused.keys() | memory.not_created.keys() <= unfinished and memory.not_deleted.keys() <= ended:
             return
         index.memories[app] = dataclasses.replace(
             memory,
             refused={name: why for name, why in memory.refused.items() if name in unfinished},
-            not_made={name: it for name, it in memory.not_made.items() if name in unfinished},
+            not_created={name: it for name, it in memory.not_created.items() if name in unfinished},
             not_deleted={uid: at for uid, at in memory.not_deleted.items() if uid in ended},
         )
 
 
 def _refusals(memory: ControlMemory) -> tuple[object, object]:
-    return memory.not_made, memory.not_deleted
+    return memory.not_created, memory.not_deleted

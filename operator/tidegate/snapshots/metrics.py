@@ -131,25 +131,31 @@ class SnapshotMetrics:
 
     def count_expired(self, app: Key) -> None:
         """Count a snapshot that the retention of an application removed."""
-        if self._names.admits(app):
-            self._series.of(self._expired, app).inc()
+        self._add(1, self._expired, app)
 
     def count_verified(self, app: Key, result: str) -> None:
         """Count a snapshot that was read back; whether it is whole is unknown if that could not be done."""
-        if self._names.admits(app):
-            self._series.of(self._verified, app, result).inc()
+        self._add(1, self._verified, app, result)
 
     def count_exported(self, app: Key, complete: bool) -> None:
         """Count an export that has ended."""
-        if self._names.admits(app):
-            self._series.of(self._exported, app, "complete" if complete else "failed").inc()
+        self._add(1, self._exported, app, "complete" if complete else "failed")
 
     def count_taken_by_pod(self, app: Key, seconds: float, *, copied: int, shared: int) -> None:
         """Count a snapshot that a pod took, with its time and the bytes that were copied, and that were not."""
-        if self._names.admits(app):
-            self._series.of(self._pod_seconds, app).observe(seconds)
-            self._series.of(self._pod_copied, app).inc(max(0, copied))
-            self._series.of(self._pod_shared, app).inc(max(0, shared))
+        self._add(seconds, self._pod_seconds, app)
+        self._add(max(0, copied), self._pod_copied, app)
+        self._add(max(0, shared), self._pod_shared, app)
+
+    def _add(self, number: float, metric: Counter | Histogram, app: Key, *labels: str) -> None:
+        """Add a number to an application's series, if there is room for its name."""
+        if not self._names.admits(app):
+            return
+        series = self._series.of(metric, app, *labels)
+        if isinstance(series, Histogram):
+            series.observe(number)
+        else:
+            series.inc(number)
 
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidegate.control.observation import NotMade
+from tidegate.cache.process_state import NotCreated
 from tidegate.engine.rules.pauses import NOT_CREATED_PAUSE, time_left
 
 
 def created_now(
-    not_made: Mapping[str, NotMade], wanted: Iterable[str], now: float
+    not_created: Mapping[str, NotCreated], wanted: Iterable[str], now: float
 ) -> tuple[frozenset[str], float | None]:
     """Return the names of those that are created now, and in how many seconds the next is tried again.
 
     Args:
-        not_made: what could not be made, by its name.
+        not_created: what could not be created, by its name.
         wanted: names of resources of one kind that are to be there.
         now: seconds since the epoch.
     """
     names = frozenset(wanted)
-    waiting = {name: not_made[name] for name in names if name in not_made}
+    waiting = {name: not_created[name] for name in names if name in not_created}
     if not waiting:
         return names, None
     longest = min(waiting, key=lambda name: (waiting[name].at, name))

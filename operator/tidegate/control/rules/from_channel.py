@@ -44,7 +44,7 @@ def to_be_made(o: ControlObservation, now: float) -> tuple[list[Mapping[str, Any
         return [], None
     known = {message.log_id for message in o.messages} | o.memory.refused.keys()
     new = {it.report.id: it for it in asked_of(o) if it.report.id not in known}
-    chosen, left = created_now(o.memory.not_made, new, now)
+    chosen, left = created_now(o.memory.not_created, new, now)
     return [build_channel_message(it, app) for name, it in new.items() if name in chosen], left
 
 

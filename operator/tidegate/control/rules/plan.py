@@ -134,7 +134,7 @@ def _ends(o: ControlObservation, judged: list[_Judged]) -> tuple[MessageEnd, ...
 
 def _snapshots(o: ControlObservation, judged: list[_Judged], now: float) -> tuple[list[MakeSnapshot], float | None]:
     wanted = {it.uid: it for it in judged if it.verdict.makes is not None}
-    chosen, left = created_now(o.memory.not_made, wanted, now)
+    chosen, left = created_now(o.memory.not_created, wanted, now)
     made = (it for uid, it in wanted.items() if uid in chosen)
     return [MakeSnapshot(it.seen.message, it.verdict.makes) for it in made if it.verdict.makes is not None], left
 

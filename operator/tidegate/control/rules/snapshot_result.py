@@ -45,7 +45,7 @@ def _make(s: Seen) -> MessageVerdict | None:
         return _failed(Reason.SNAPSHOT_FAILED, messages.snapshot_unconfirmed(identity))
     makes = build_message_snapshot(s.message, app)
     # Also while it is tried again: it is true until one is there.
-    waits = s.o.memory.not_made.get(s.message.metadata.uid)
+    waits = s.o.memory.not_created.get(s.message.metadata.uid)
     if waits is not None and waits.lasts:
         return MessageVerdict(
             MessagePhase.PUBLISHED, Health.STALLED, Reason.SNAPSHOT_REFUSED, waits.message, makes=makes

@@ -386,7 +386,7 @@ async def test_what_a_quota_refuses_waits() -> None:
     world.asks(ASKED)
     await world.check()
     assert [it.metadata.name for it in world.index.of(ControlIndex).in_order(ORDERS)] == [NAME]
-    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
+    assert world.index.of(ControlIndex).memory(ORDERS).not_created == {}
 
 
 async def test_a_message_from_a_channel_that_a_quota_refuses_is_an_event_of_its_application_once_an_hour() -> None:
@@ -499,11 +499,11 @@ async def test_what_could_not_be_created_is_remembered_until_its_message_is_gone
     world.api.refusing |= {MESSAGES: QUOTA, SNAPSHOTS: QUOTA}
     world.asks(ASKED, messages=(taken,))
     await world.check()
-    assert world.index.of(ControlIndex).memory(ORDERS).not_made.keys() == {ASKED.report.id, "uid-dump"}
+    assert world.index.of(ControlIndex).memory(ORDERS).not_created.keys() == {ASKED.report.id, "uid-dump"}
     world.index.of(ControlIndex).remove(of.key, of.metadata.uid)
     world.asks()
     await world.check()
-    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
+    assert world.index.of(ControlIndex).memory(ORDERS).not_created == {}
 
 
 async def test_what_is_refused_for_what_it_says_after_a_webhook_failed_ends() -> None:
@@ -518,7 +518,7 @@ async def test_what_is_refused_for_what_it_says_after_a_webhook_failed_ends() ->
     for _ in range(2):
         await world.check()
     assert world.stored(of).status.phase is MessagePhase.FAILED
-    assert world.index.of(ControlIndex).memory(ORDERS).not_made == {}
+    assert world.index.of(ControlIndex).memory(ORDERS).not_created == {}
 
 
 async def test_a_message_whose_status_nobody_may_write_says_so_in_an_event() -> None:

@@ -2,17 +2,17 @@
 
 import pytest
 
-from tidegate.control.observation import NotMade
+from tidegate.cache.process_state import NotCreated
 from tidegate.control.rules.creations import created_now
 from tidegate_testing.observations import NOW
 
 
-def failed(seconds_ago: float, attempts: int = 1) -> NotMade:
-    return NotMade("exceeded quota", NOW - seconds_ago, is_refused=True, attempts=attempts)
+def failed(seconds_ago: float, attempts: int = 1) -> NotCreated:
+    return NotCreated("uid-a", "exceeded quota", NOW - seconds_ago, is_refused=True, attempts=attempts)
 
 
-def creations(not_made: dict[str, NotMade], wanted: str, now: float) -> tuple[str, float | None]:
-    names, left = created_now(not_made, wanted, now)
+def creations(not_created: dict[str, NotCreated], wanted: str, now: float) -> tuple[str, float | None]:
+    names, left = created_now(not_created, wanted, now)
     return "".join(sorted(names)), left
 
 

@@ -17,9 +17,10 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshotStatus,
 )
 from tidegate.api.streaming_app import LocalReference, Metadata
+from tidegate.cache.process_state import NotCreated
 from tidegate.control.actions import GiveMessages, MakeSnapshot
 from tidegate.control.builders.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
-from tidegate.control.observation import ControlMemory, ControlObservation, NotMade
+from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.rules.plan import decide_control
 from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
@@ -207,7 +208,7 @@ def test_a_resource_that_the_api_server_refuses_fails_the_message() -> None:
 
 def test_a_message_whose_snapshot_was_not_created_for_a_while_ends_as_usual() -> None:
     of = asking("snapshot")
-    memory = ControlMemory(not_made={ID: NotMade("exceeded quota", NOW, is_refused=True)})
+    memory = ControlMemory(not_created={ID: NotCreated(ID, "exceeded quota", NOW, is_refused=True)})
     assert said(taken(of, memory=memory), name="look") == ("Published", "Stalled", "SnapshotRefused", "exceeded quota")
     o = taken(of, memory=memory, **made(of, SnapshotPhase.READY))
     assert statuses(decide_control(o, NOW))["look"].phase == "Applied"

@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingA
 from tidegate.app.actions import CreateSnapshot
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import ProcessState, Refusal, SnapshotNotCreated, SnapshotRefusal
+from tidegate.cache.process_state import NotCreated, ProcessState, Refusal, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
@@ -128,7 +128,7 @@ def test_a_namespace_that_goes_takes_none_and_one_that_refuses_says_so() -> None
 
 
 def test_one_that_the_api_server_could_not_create_is_waited_for_and_the_cause_is_said() -> None:
-    memory = ProcessState(snapshot_not_created=SnapshotNotCreated(NAME, "failed calling webhook.", NOW))
+    memory = ProcessState(snapshot_not_created=NotCreated(NAME, "failed calling webhook.", NOW))
     o = observe(doomed(), memory=memory)
     waiting, again = decide(o, NOW), decide(o, NOW + 30)
     assert (acts(waiting, CreateSnapshot), waiting.wake_after, acts(again, CreateSnapshot)) == (False, 30.0, True)

@@ -17,7 +17,7 @@ from tidegate.app.actions import CreateSnapshot, SetExecutors, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.schedule import SCHEDULE_WITHOUT_TIMES, evaluate_schedule
-from tidegate.cache.process_state import ProcessState, SnapshotNotCreated, SnapshotRefusal
+from tidegate.cache.process_state import NotCreated, ProcessState, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
@@ -303,7 +303,7 @@ def test_what_the_api_server_refuses_is_tried_again_later() -> None:
 
 
 def test_what_the_api_server_could_not_create_is_tried_again_sooner_and_said_until_it_is_there() -> None:
-    failure = SnapshotNotCreated("orders-20270115-0800", "failed calling webhook", NOW)
+    failure = NotCreated("orders-20270115-0800", "failed calling webhook", NOW)
     o = observe(app(), memory=ProcessState(snapshot_not_created=failure))
     check = evaluate_schedule(o, NOW + 10)
     assert (check.actions, check.wake_after) == ((), 20.0)
