@@ -151,11 +151,10 @@ class SnapshotMetrics:
         """Add a number to an application's series, if there is room for its name."""
         if not self._names.admits(app):
             return
-        series = self._series.of(metric, app, *labels)
-        if isinstance(series, Histogram):
-            series.observe(number)
+        if isinstance(metric, Histogram):
+            self._series.of(metric, app, *labels).observe(number)
         else:
-            series.inc(number)
+            self._series.of(metric, app, *labels).inc(number)
 
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
