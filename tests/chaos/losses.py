@@ -155,7 +155,8 @@ class Losses:
             wait_for("the resource to be gone", gone, GONE_SECONDS)
             self._live.api.call("POST", self._path.rpartition("/")[0], adopting(deleted[-1]))
 
-        return Shot(f"resource {uid}", fire, heal, lambda: "epoch" in self._status())
+        # An epoch is there before: that of a driver which has not stopped yet.
+        return Shot(f"resource {uid}", fire, heal, past=lambda: bool(self._status().get("lineage")))
 
     def _status(self) -> dict[str, Any]:
         found: dict[str, Any] = self._live.api.get(self._path).get("status", {})

@@ -254,7 +254,7 @@ def test_a_resource_is_applied_again_as_it_was_with_adopt_and_without_what_the_a
     }
 
 
-def test_a_resource_is_deleted_and_applied_again_once_it_is_gone_and_past_when_it_was_launched(
+def test_a_resource_is_deleted_and_applied_again_once_it_is_gone_and_past_when_it_has_its_lineage(
     taking: Losses, api: Api
 ) -> None:
     api.finalizer = True
@@ -267,6 +267,8 @@ def test_a_resource_is_deleted_and_applied_again_once_it_is_gone_and_past_when_i
     assert api.objects[APP]["spec"]["startFrom"]["adopt"] is True
     assert not shot.past()
     api.objects[APP]["status"] = {"epoch": 8}
+    assert not shot.past()
+    api.objects[APP]["status"] = {"epoch": 9, "lineage": 2}
     assert shot.past()
 
 
