@@ -18,22 +18,34 @@ from tidegate.app.rules.upgrade import messages as upgrade_messages
 from tidegate.app.rules.upgrade.record import Step, change, is_pending, without_rollback_snapshot
 from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
+from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
 
 
 def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Take over epoch and lineage of the driver that runs, if the status has others."""
+    report = _report_from_elsewhere(o)
+    if report is None:
+        return None
+    found = (report.epoch, report.lineage)
+    return Step(adopt=found, autoscaling=_autoscaling_of_lost_status(o, report.executors_wanted))
+
+
+def runs_spec_elsewhere(o: Observation) -> bool:
+    """Return whether the driver runs what the spec says, in an epoch or lineage that the status does not know."""
+    report, driver = _report_from_elsewhere(o), o.driver
+    return report is not None and driver is not None and driver.spec_hash == o.spec_hash
+
+
+def _report_from_elsewhere(o: Observation) -> AgentReport | None:
+    """Return the report of the driver that runs, if it has another epoch or lineage than the status."""
     driver, status = o.driver, o.app.status
     report = o.agent.report if o.agent is not None else None
     if driver is None or report is None or report.state is not DriverState.RUNNING or not report.lineage:
         return None
     if driver.app_uid != o.app.metadata.uid or report.epoch != driver.epoch or driver.epoch < status.epoch:
         return None  # a late watch may show an earlier epoch, of another lineage
-    found = (report.epoch, report.lineage)
-    if found == (status.epoch, status.lineage):
-        return None
-    return Step(adopt=found, autoscaling=_autoscaling_of_lost_status(o, report.executors_wanted))
+    return report if (report.epoch, report.lineage) != (status.epoch, status.lineage) else None
 
 
 def _autoscaling_of_lost_status(o: Observation, wanted: int) -> AutoscalingStatus | None:

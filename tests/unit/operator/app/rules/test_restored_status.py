@@ -17,7 +17,7 @@ from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH
+from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import acts, settled, status_of
@@ -194,3 +194,35 @@ def test_a_wish_for_a_rollback_that_was_answered_since_does_not_take_the_state_b
         assert o.app.status.upgrade is not None
         assert o.app.status.upgrade.phase is UpgradePhase.COMPLETED
     assert launch_of(decide(replace(o, driver=None, agent=None), NOW + 3600)).lineage == 2
+
+
+# --- with another number of partitions --------------------------------------------------------------------------------
+
+
+def repartitioned() -> StreamingApp:
+    """Return an application whose state was repartitioned into lineage 2, with its status of before any stable one."""
+    four, five = (app_with({"state.partitions": number}) for number in (4, 5))
+    known = {"applied_spec_hash": spec_hash(four), "phase": Phase.RUNNING, "state_partitions": 4, "batch": 3}
+    return launched(five, epoch=2, **known)
+
+
+def test_the_number_of_partitions_in_an_older_status_is_not_that_of_the_lineage_in_which_the_driver_runs() -> None:
+    app = repartitioned()
+    driver = running_driver(app, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(5):
+        plan = decide(o, NOW)
+        assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
+        o = settled(o)
+        assert (o.app.status.lineage, o.app.status.state_partitions) == (2, 5)
+
+
+def test_a_driver_in_another_lineage_that_runs_the_former_number_goes_on_with_it() -> None:
+    app = repartitioned()
+    driver = running_driver(app, epoch=5, ready=True, spec_hash=app.status.applied_spec_hash)
+    query = QueryReport("main", batch_id=9, committed=9, state_partitions=4)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2, queries=(query,)))
+    plan = decide(o, NOW)
+    assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
+    o = settled(o)
+    assert (o.app.status.lineage, o.app.status.state_partitions) == (2, 4)

@@ -15,6 +15,7 @@ from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradeMode, Up
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME
 from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.adoption import runs_spec_elsewhere
 from tidegate.app.rules.upgrade.record import Step
 from tidegate.app.rules.upgrade.repartition import messages as texts
 from tidegate.app.rules.upgrade.repartition.phase import is_another_asked_for, wanted_repartition
@@ -34,7 +35,7 @@ _UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, *MAY_
 def is_deferred(o: Observation) -> bool:
     """Return whether the spec's number of partitions has to wait."""
     status, spec = o.app.status, o.app.spec
-    if status.state_partitions in (0, spec.state.partitions) or _gives_up_state(o):
+    if status.state_partitions in (0, spec.state.partitions) or _is_not_asked(o):
         return False
     stable, upgrade, began = status.last_stable, status.upgrade, status.start_from
     if stable is None:
@@ -48,6 +49,11 @@ def is_deferred(o: Observation) -> bool:
     if status.lineage == stable.lineage and not is_another_asked_for(spec, stable):
         return False  # as the stable version, which runs on state in another number
     return _is_unproven(upgrade)
+
+
+def _is_not_asked(o: Observation) -> bool:
+    """Return whether the number in the status is not that of the state which the spec's version has, or is to have."""
+    return _gives_up_state(o) or runs_spec_elsewhere(o)
 
 
 def _gives_up_state(o: Observation) -> bool:
