@@ -1,4 +1,4 @@
-"""Confluent's habits: headers and keys, offsets by timestamp, progress tracked asynchronously, and the lag of a consumer group."""
+"""Confluent's habits: headers and keys, offsets by timestamp, and the lag of a consumer group."""
 
 import json
 import logging
@@ -72,8 +72,6 @@ query = (
     .option("kafka.compression.type", "lz4")
     .option("kafka.linger.ms", "50")
     .option("includeHeaders", "true")
-    .option("asyncProgressTrackingEnabled", "true")
-    .option("asyncProgressTrackingCheckpointIntervalMs", "1000")
     .option("checkpointLocation", "/tmp/checkpoint-dear")
     .start()
 )
