@@ -22,7 +22,7 @@ from tidegate_testing.waiting import wait_for
 from tidegate_testing.watching import Watch
 from tidegate_testing.world import World
 
-pytestmark = pytest.mark.long  # tests/scenario/happenings/losses.py has it at any moment, with simulated drivers
+pytestmark = pytest.mark.long  # tests/scenario/events/losses.py has it at any moment, with simulated drivers
 
 NAMESPACE = "tidegate-e2e-lost-statuses"
 COPY = "tidegate-e2e-copied-bucket"

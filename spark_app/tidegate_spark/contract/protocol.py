@@ -573,4 +573,4 @@ class Termination:
     repartition: RepartitionEnd | None = None
     """Of a pod that repartitions state."""
     worked: tuple[Worked, ...] = ()
-    """What the processes of its pod have shown, the most batches first; a runtime of before does not tell."""
+    """What the processes of its pod have shown, the most batches first; an earlier runtime does not report it."""

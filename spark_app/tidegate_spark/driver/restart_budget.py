@@ -113,7 +113,7 @@ class RestartBudget:
         return self.times
 
     def note(self, report: Callable[[], AgentReport]) -> None:
-        """Note now and then what this process has shown: the next one tells of it if this one is killed.
+        """Note now and then what this process has shown: the next one reports it if this one is killed.
 
         An operator that was away, or has just begun, knows of a test that is over only by the last words.
         """
