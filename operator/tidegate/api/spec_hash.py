@@ -27,7 +27,7 @@ _PROGRAM = (
 )
 _PATHS = tuple((path, path.split(".")) for path in _VERSION_FIELDS)
 _QUANTITY = ".sizeLimit"
-_Fields = dict[str, "str | _Fields"]
+_Fields = dict[str, Any]
 """What is read of a mapping: name -> the whole path of a field, or what is read of the mapping below."""
 
 

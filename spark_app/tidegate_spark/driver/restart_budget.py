@@ -115,7 +115,7 @@ class RestartBudget:
     def note(self, report: Callable[[], AgentReport]) -> None:
         """Note now and then what this process has shown: the next one reports it if this one is killed.
 
-        An operator that was away, or has just begun, knows of a test that is over only by the last words.
+        An operator that was away, or has just begun, knows of a test that is over only from the termination message.
         """
         if self._steady() - self._noted < NOTED_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""What a process has shown by its batches, for an operator that learns of it only from the last words. Pure.
+"""What a process has shown by its batches, for an operator that learns of it only from the termination message. Pure.
 
 The operator's gate goes by the same while it hears of a version under test (`app/rules/upgrade/gate`).
 """

@@ -173,7 +173,7 @@ def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
 
 
 def run_pod(old: DriverProcess, order: Repartition, epoch: int, folder: Path) -> tuple[int, Termination]:
-    """Run the pod's program on what a driver left; return its exit code and last words."""
+    """Run the pod's program on what a driver left; return its exit code and termination message."""
     config = dataclasses.replace(old.config, epoch=epoch)
     pod = DriverProcess(config, folder, old.jars)
     pod.put_credentials(ACCESS, SECRET)

@@ -1,4 +1,4 @@
-"""What the last words say of batches that were committed, where queries have ended by themselves."""
+"""What the termination message says of batches that were committed, where queries have ended by themselves."""
 
 import threading
 from collections.abc import Sequence
