@@ -33,6 +33,7 @@ from tests.scenario.versions import (
 )
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
+from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate_spark.contract.configuration_protocol import REST_KEY
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
@@ -106,6 +107,10 @@ class Wishes:
     """Those that its manifest had when it was created."""
     emptied: bool = False
     """It was deleted while its storage was to go with it."""
+    was_emptied: bool = False
+    """So it was before a backup brought it back."""
+    knows_batches: bool = False
+    """A backup brought it back, with what is known of its batches."""
     recorded: int = 0
     """The highest epoch that a status has had: a pod of it may come by a request under way when that is lost."""
     status_lost: bool = False
@@ -164,7 +169,11 @@ class Invariants:
     """Name of each Secret that an operator made -> what was in it."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     """Uid of each pod -> the labels that it was made with."""
+    pods_put_back: set[str] = field(default_factory=set)
+    """Uids of those that a backup brought back after they were gone."""
     _times_emptied: Counter[str] = field(default_factory=Counter)
+    _purged_of: dict[str, set[str]] = field(default_factory=dict)
+    """Uid -> prefixes of storages that it ran in, and that are emptied."""
 
     def __post_init__(self) -> None:
         self.rules = RestartRules(self.api, self.violated, self.count)
@@ -224,6 +233,18 @@ class Invariants:
         wishes = self.wishes[uid]
         wishes.status_lost = wishes.ever_lost = True
         wishes.ever_restored = wishes.ever_restored or restored
+
+    def come_back(self, uid: str, *, knows_batches: bool) -> None:
+        """A backup brings an application back that was deleted; for a moment operators go by that."""
+        wishes = self.wishes[uid]
+        wishes.was_emptied = wishes.was_emptied or wishes.emptied
+        wishes.knows_batches = knows_batches
+
+    def note_deletion(self, path: str, uid: str) -> None:
+        """Everybody has noticed by now that an application is there again."""
+        app = self.api.find(path)
+        if app is not None and app["metadata"]["uid"] == uid and "deletionTimestamp" not in app["metadata"]:
+            self.wishes[uid].deleted = self.wishes[uid].emptied = False
 
     def write_lineage(self, uid: str, before: int, after: int) -> None:
         """Somebody wrote another lineage into a status."""
@@ -498,8 +519,22 @@ class Invariants:
     def begun(self, prefix: str, holder: Holder) -> None:
         """A process begins a batch: remember who has the fence."""
         known = self.fences.get(prefix)
+        self._check_emptied(prefix, holder)
         self.run_in.add((prefix, holder.lineage))
         self._begun[holder.process] = self._now(prefix, holder, known[-1] if known else None)
+
+    def _check_emptied(self, prefix: str, holder: Holder) -> None:
+        """Look whether one that knows of batches starts where its storage was emptied, and nobody said that it may."""
+        if not self.wishes[holder.uid].knows_batches or prefix not in self._purged_of.get(holder.uid, ()):
+            return
+        if holder.pod_uid in self.pods_put_back:
+            return  # it was told what it goes by before there was a batch, and its kubelet starts it
+        app = next((it for it in self.api.all(APPS) if it["metadata"]["uid"] == holder.uid), None)
+        if app is None or (prefix, holder.lineage) in self.committed_batches:
+            return
+        given_up = ABANDON_ANNOTATION in app["metadata"].get("annotations", {}) or "startFrom" in app["spec"]
+        if not given_up:
+            self.violated(f"{holder.process} starts with nothing in {prefix}, which was emptied after it came back")
 
     def _now(self, prefix: str, holder: Holder, fenced_by: Holder | None) -> _Begun:
         ran = max(self.ran.get(holder.uid, {}).values(), default=0)
@@ -612,7 +647,8 @@ class Invariants:
 
     def removed(self, key: str, by: DriverConfig | None) -> None:
         """An object of the store is removed, by the purge of an application."""
-        if by is None or not self.wishes.get(by.uid, Wishes()).emptied:
+        wishes = self.wishes.get(by.uid, Wishes()) if by is not None else Wishes()
+        if by is None or not (wishes.emptied or wishes.was_emptied):
             self.violated(f"{key} is removed, and nobody wants that")
         elif not key.startswith(f"{by.storage.bucket}/{by.storage.prefix}/"):
             self.violated(f"{key} is removed by the purge of {by.storage.uri}")
@@ -623,6 +659,8 @@ class Invariants:
         self.fences.pop(prefix, None)
         self.runs_in.pop(prefix, None)
         gone = {uid for uid, places in self.ran.items() if prefix in places}
+        for uid in gone:
+            self._purged_of.setdefault(uid, set()).add(prefix)
         self.reached = {at: batch for at, batch in self.reached.items() if at[0] not in gone}
         for places in self.ran.values():
             places.pop(prefix, None)

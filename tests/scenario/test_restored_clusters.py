@@ -5,7 +5,7 @@ The operators of before know what never was; they end, and who comes after them 
 
 import pytest
 
-from tests.scenario.events import choose_among, operators, people, restored_clusters
+from tests.scenario.events import choose_among, messages, operators, people, restored_clusters
 from tests.scenario.schedule import misfortune, run_course
 
 SEEDS = range(30)
@@ -19,7 +19,10 @@ RESTORED = misfortune(
         people.break_next_version,
         people.suspend_or_resume,
         people.restart,
-        people.create_app,
+        *(people.create_app,) * 2,
+        people.delete_app,
+        messages.send_messages,
+        messages.take_message_back,
         operators.crash_operator,
     )
 )

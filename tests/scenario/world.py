@@ -67,6 +67,8 @@ class World(OperatorsWorld):
         self.quota, self.input = False, True
         self.statuses: dict[str, list[Body]] = {}
         """Statuses that were backed up, by the uid of their application."""
+        self.restored_messages: dict[str, bool] = {}
+        """Those that a backup brought back, by uid, and whether it says that they have ended."""
         self.cluster_backup: dict[str, Body] = {}
         """All objects as they were when etcd was backed up, by their path."""
         self.all_noticed_at = 0.0
@@ -242,13 +244,29 @@ class World(OperatorsWorld):
         if change.place.plural != APPS or change.type != "DELETED":
             return
         spec, uid = change.body["spec"], change.body["metadata"]["uid"]
-        prefix = f"{spec['storage']['uri'].removeprefix('s3://')}/{change.place.namespace}/{change.place.name}"
+        prefix = _prefix_of(change.body, change.place.namespace, change.place.name)
         launched = (change.body.get("status") or {}).get("epoch", 0) > 0
         if spec["storage"].get("deletionPolicy") == "Delete" and launched and not self.check.wishes[uid].ever_lost:
             self.to_be_emptied[prefix] = uid
         else:
             self.to_be_emptied.pop(prefix, None)
         self.zombies |= {driver.prefix for driver in self.drivers() if driver.config.uid == uid}
+
+    def come_back(self, app: Body) -> None:
+        """A backup brings an application back that was deleted, or is being deleted."""
+        metadata = app["metadata"]
+        prefix = _prefix_of(app, metadata["namespace"], metadata["name"])
+        if self.to_be_emptied.get(prefix) == metadata["uid"]:
+            del self.to_be_emptied[prefix]
+        status = app.get("status") or {}
+        self.check.come_back(metadata["uid"], knows_batches=bool(status.get("batches")))
+
+    def restored_message(self, message: Body) -> None:
+        """A backup brings a message back, or what was said of it."""
+        uid, phase = message["metadata"]["uid"], (message.get("status") or {}).get("phase")
+        ended, logged = phase in ("Applied", "Failed", "Expired"), uid in self.bound
+        self.restored_messages[uid] = ended
+        self.count(f"a message is there again{', which was logged' if logged and not ended else ''}")
 
     def drivers(self) -> list[DriverProcess]:
         """Return all driver processes that live, zombies too."""
@@ -324,10 +342,13 @@ class World(OperatorsWorld):
     def logged(self, config: DriverConfig, before: list[str], message: str) -> None:
         """A driver has appended a message to its log, after these of the same application."""
         self.count("logged a message")
+        if self.restored_messages.get(message):
+            self.violated(f"{message} is logged by {config.app}, and had ended")
         if message in before:
             self.violated(f"{message} is in the log of {config.app} twice")
         earlier = self.api.born.get(before[-1], 0) if before else 0
-        if earlier > self.api.born.get(message, 0):
+        overtaken = not self.restored_messages.keys().isdisjoint({message, *before[-1:]})
+        if not overtaken and earlier > self.api.born.get(message, 0):
             self.violated(f"{message} is in the log of {config.app} after {before[-1]}, which was sent later")
         sent_to = self.bound.setdefault(message, config.uid)
         if sent_to != config.uid:
@@ -410,6 +431,10 @@ class World(OperatorsWorld):
     def find_secret(self, name: str) -> Body | None:
         """Return a Secret of the applications' namespace."""
         return self.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
+
+
+def _prefix_of(app: Body, namespace: str, name: str) -> str:
+    return f"{app['spec']['storage']['uri'].removeprefix('s3://')}/{namespace}/{name}"
 
 
 def _files_of(prefix: str, snapshot: str) -> tuple[str, str]:

@@ -56,7 +56,7 @@ def _with_fewer_queries(termination: Termination) -> Termination:
 
 
 def _with_fewer_batches(termination: Termination) -> Termination:
-    """Return a termination message with the queries that were started last, and room for some of the message beside them."""
+    """Return one with the queries that were started last, and room for some of the message beside them."""
     names = tuple(termination.batches)
 
     def without(number: int) -> Termination:

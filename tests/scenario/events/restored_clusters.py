@@ -7,8 +7,7 @@ done since then stays done. Each process of the operator sees nothing more until
 from tests.scenario.api_server import APPS, MESSAGES, PODS, Body, place_of
 from tests.scenario.world import World
 
-_NOT_RESTORED = frozenset({APPS, PODS, MESSAGES, "events"})
-"""Those that have ways of their own, and what nobody reads."""
+_UNREAD = "events"
 _NOTICED_WITHIN = 40.0
 """Seconds until a process has found out: the longest pause of a watch, and some for the answer."""
 _STARTED_AGAIN_WITHIN = 20.0
@@ -38,23 +37,29 @@ def restore_cluster(w: World) -> str | None:
             _restore_app(w, path, then.get(path), now.get(path))
         elif plural == PODS:
             _restore_pod(w, path, then.get(path), now.get(path))
-        elif plural not in _NOT_RESTORED:
+        elif plural != _UNREAD:
             _restore_object(w, path, then.get(path), now.get(path))
     w.count("restored a backup of etcd")
     return "etcd is restored from its backup"
 
 
 def _restore_app(w: World, path: str, then: Body | None, now: Body | None) -> None:
-    if now is None or then is now:
-        return  # one that was deleted since has left its storage to be emptied: what that leaves, is of other courses
-    uid = now["metadata"]["uid"]
-    if then is None or then["metadata"]["uid"] != uid:
-        w.check.lose_status(uid, restored=False)
-        w.api.vanish(path)
+    if then is now:
         return
+    if now is not None and (then is None or then["metadata"]["uid"] != now["metadata"]["uid"]):
+        w.check.lose_status(now["metadata"]["uid"], restored=False)
+        w.api.vanish(path)
+        now = None
+    if then is None:
+        return
+    uid = then["metadata"]["uid"]
     w.check.lose_status(uid, restored=True)
-    lineages = [(app.get("status") or {}).get("lineage", 0) for app in (now, then)]
-    w.check.write_lineage(uid, *lineages)
+    if now is not None:
+        w.check.write_lineage(uid, *((app.get("status") or {}).get("lineage", 0) for app in (now, then)))
+    if now is None or "deletionTimestamp" in now["metadata"]:
+        w.come_back(then)
+        w.later(_NOTICED_WITHIN, w.check.note_deletion, path, uid)
+        w.count("an application that was deleted is there again")
     w.api.put_back(path, then)
     w.count("an application is as it was before")
 
@@ -68,6 +73,7 @@ def _restore_pod(w: World, path: str, then: Body | None, now: Body | None) -> No
         w.count("a pod vanished")
     if then is not None:
         w.api.put_back(path, then)
+        w.check.pods_put_back.add(then["metadata"]["uid"])
         w.later(w.some(0.1, _STARTED_AGAIN_WITHIN), w.cluster.find_again, path, then["metadata"]["uid"])
         w.count("a pod is there again")
 
@@ -79,3 +85,5 @@ def _restore_object(w: World, path: str, then: Body | None, now: Body | None) ->
         w.api.vanish(path)
     if then is not None:
         w.api.put_back(path, then)
+        if place_of(path).plural == MESSAGES:
+            w.restored_message(then)

@@ -136,7 +136,7 @@ def test_no_driver_of_the_stable_version_is_stopped_for_an_edit_that_is_to_be_co
         (STATELESS, REFUSED, Reason.ABANDON_STATE_UNCONFIRMED),
     ],
 )
-def test_the_upgrade_to_an_edit_begins_with_what_the_driver_reports(
+def test_the_upgrade_to_an_edit_starts_from_what_the_driver_reports(
     change: dict[str, Any], phase: UpgradePhase, reason: Reason
 ) -> None:
     driver = running_driver(OLD, epoch=5, ready=True)
