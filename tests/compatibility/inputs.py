@@ -28,6 +28,27 @@ def put_files(s3: S3Client, bucket: str, folder: str) -> None:
 
 
 @contextmanager
+def files_put(s3: S3Client, bucket: str, folder: str) -> Iterator[None]:
+    """Have them in a folder of a bucket, where more come while the context lasts: a reader never has read them all."""
+    put_files(s3, bucket, folder)
+    over = threading.Event()
+
+    def put() -> None:
+        for number, (_, text) in enumerate(itertools.cycle(orders()), 8):
+            if over.wait(4):
+                return
+            s3.put_object(Bucket=bucket, Key=f"{folder}/{number:06}.json", Body=text.encode())
+
+    putting = threading.Thread(target=put)
+    putting.start()
+    try:
+        yield
+    finally:
+        over.set()
+        putting.join(60)
+
+
+@contextmanager
 def files_of(folder: Path) -> Iterator[None]:
     """Have payments, impressions and clicks in a folder of this machine; while the context lasts, more of them come."""
     folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ import yaml
 
 from devcluster import tools
 from devcluster.demo.kubernetes import CommandError, Kubernetes
-from tests.compatibility.inputs import put_files, records_of
+from tests.compatibility.inputs import files_put, put_files, records_of
 from tests.compatibility.patterns import HERE, RUNTIME, Outcome, Pattern, load
 from tests.compatibility.selection import cluster_cases
 from tidegate_testing.apps import scripts, with_scripts
@@ -163,9 +163,11 @@ def stage(world: World, pattern: Pattern) -> Iterator[Stage]:
     folder = f"compatibility/{NUMBERS[pattern.name]}"
     values = {name: f"s3a://{world.bucket}/{folder}/{name}" for name in ("input", "output")}
     asked = " ".join(pattern.args)
-    if "{input}" in asked:
-        put_files(world.s3, world.bucket, f"{folder}/input")
     with ExitStack() as feeds:
+        if "{input}" in asked and pattern.outcome is Outcome.ENDLESS:
+            feeds.enter_context(files_put(world.s3, world.bucket, f"{folder}/input"))
+        elif "{input}" in asked:
+            put_files(world.s3, world.bucket, f"{folder}/input")
         if "{brokers}" in asked:
             values |= {"brokers": world.environment.kafka_pods, "topic": f"{NAMESPACE}-{NUMBERS[pattern.name]}"}
             feeds.enter_context(records_of(world.environment.kafka_host, values["topic"]))
