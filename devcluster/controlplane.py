@@ -97,7 +97,11 @@ def etcd(folder: Path, addresses: Addresses) -> list[str]:
 
 def apiserver(folder: Path, addresses: Addresses, identity: pki.Pki, *, audit_log: Path | None) -> list[str]:
     """Return the command of kube-apiserver, without what only one of the two kinds of cluster wants."""
-    audit = ("--audit-policy-file", str(folder / "audit-policy.json"), "--audit-log-path", str(audit_log))
+    audit = (
+        *("--audit-policy-file", str(folder / "audit-policy.json"), "--audit-log-path", str(audit_log)),
+        # By default a new file begins after 100 MB, and whoever reads this one misses the rest.
+        *("--audit-log-maxsize", "10000"),
+    )
     return [
         str(tools.program("kube-apiserver")),
         *("--etcd-servers", f"http://127.0.0.1:{addresses.etcd_port}"),

@@ -34,6 +34,24 @@ class Request:
         return (self.verb, self.resource, self.subresource, self.code) == ("create", resource, "", 201)
 
 
+class AuditLog:
+    """What is added to an audit log from now on."""
+
+    def __init__(self, path: Path) -> None:
+        """Pass over what is there."""
+        self._path, self._read = path, 0
+        self.added()
+
+    def added(self) -> list[Request]:
+        """Return the requests that have finished since this was asked before, in the order of their arrival."""
+        with self._path.open("rb") as log:
+            log.seek(self._read)
+            text = log.read()
+        whole = text[: text.rfind(b"\n") + 1]  # the rest is being written
+        self._read += len(whole)
+        return sorted(_requests(json.loads(line) for line in whole.splitlines()), key=lambda r: r.received)
+
+
 def read_audit_log(path: Path) -> list[Request]:
     """Return the finished requests of an audit log in JSON lines, in the order of their arrival."""
     with path.open(encoding="utf-8") as lines:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class Load:
         async with self._session.delete(self._connection.server + path) as answer:
             answer.raise_for_status()
 
-    async def watch(self, path: str) -> AsyncIterator[Any]:
+    async def watch(self, path: str) -> AsyncGenerator[Any, None]:
         """Yield each object of a collection as it is created or changes, for ever."""
         timeout = aiohttp.ClientTimeout(total=None)
         url = f"{self._connection.server}{path}?watch=1"

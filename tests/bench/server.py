@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from devcluster.apiclient import ApiClient
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
 from tests.bench.agents import KEY
-from tests.bench.audit import by_client, read_audit_log
+from tests.bench.audit import AuditLog, by_client
 from tests.bench.load import Load
 from tidegate.settings import Settings
 from tidegate_testing.apps import credentials, streaming_app
@@ -49,11 +49,11 @@ class Bench:
 
     async def until_quiet(self) -> None:
         """Wait until the operator has written nothing for a while."""
-        quiet_since, seen = time.monotonic(), -1
+        # Not the whole log each second, which a long run would make as much work as what is measured.
+        log, quiet_since = AuditLog(self.audit_log), time.monotonic()
         for _ in range(600):
-            count = len([r for r in by_client(read_audit_log(self.audit_log), OPERATOR) if r.writes])
-            if count != seen:
-                quiet_since, seen = time.monotonic(), count
+            if any(r.writes for r in by_client(log.added(), OPERATOR)):
+                quiet_since = time.monotonic()
             if time.monotonic() - quiet_since > SETTLE_SECONDS:
                 return
             await asyncio.sleep(1)
@@ -65,16 +65,21 @@ class Bench:
         secret = credentials(NAMESPACE, "bench", "bench")
         await load.create(f"/api/v1/namespaces/{NAMESPACE}/secrets", secret)
 
-    def app(self, name: str) -> dict[str, Any]:
-        """Return one application of the fleet."""
+    def app(self, name: str, spec: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return one application of the fleet; ``spec`` is what it states besides."""
         storage = {"uri": "s3://bench/apps", "credentialsSecretRef": {"name": "storage-credentials"}}
         main = "local:///opt/app/main.py"
-        return streaming_app(name, NAMESPACE, image="bench:1", main=main, storage=storage)
+        return streaming_app(name, NAMESPACE, image="bench:1", main=main, storage=storage, spec=spec)
 
 
 @contextlib.contextmanager
-def bench_world(nodes: int) -> Iterator[Bench]:
-    """Start the servers and the operator, and end them."""
+def bench_world(nodes: int, operator: Sequence[str] = ("-m", "tidegate.main")) -> Iterator[Bench]:
+    """Start the servers and the operator, and end them.
+
+    Args:
+        nodes: how many kwok simulates.
+        operator: Python's arguments that start it.
+    """
     with ApiServer(kwok_nodes=nodes, audit_log=True) as server:
         assert server.audit_log is not None
         for crd in sorted((ROOT / "crds").glob("*.yaml")):
@@ -88,13 +93,13 @@ def bench_world(nodes: int) -> Iterator[Bench]:
             {"kind": "Secret", "metadata": {"name": Settings("").key_name}, "stringData": {"key": KEY}},
         )
         installed = time.monotonic()
-        with _operator(server.kubeconfig) as (pid, port):
+        with _operator(server.kubeconfig, operator) as (pid, port):
             time.sleep(max(0.0, installed + KINDS_KNOWN_SECONDS - time.monotonic()))
             yield Bench(server.kubeconfig, server.audit_log, pid, port)
 
 
 @contextlib.contextmanager
-def _operator(kubeconfig: Path) -> Iterator[tuple[int, int]]:
+def _operator(kubeconfig: Path, arguments: Sequence[str]) -> Iterator[tuple[int, int]]:
     port = free_port()
     environment = {
         **os.environ,
@@ -107,7 +112,7 @@ def _operator(kubeconfig: Path) -> Iterator[tuple[int, int]]:
         "PYTHONSAFEPATH": "1",
     }
     with tempfile.TemporaryFile(mode="w+") as log:
-        process = subprocess.Popen([sys.executable, "-m", "tidegate.main"], env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, *arguments], env=environment, stdout=log, stderr=log)
         try:
             # Not only ready: the first of a cluster waits before it leads, and that is no part of a launch.
             wait_for("the operator to lead", lambda: _leads(process, port), timeout=60)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.bench import launch_ports
 from tests.bench.agents import StandInAgents
 from tests.bench.audit import Request, by_client, percentile, read_audit_log
 from tests.bench.floor import PREFIX, Floor, Launch
@@ -58,7 +59,17 @@ def _measure(bench: str, description: str | None, arguments: Sequence[str]) -> i
         default="fleet" if bench == "fleet" else "plain",
         help="plain: nothing answers for the drivers; fleet: each has a stand-in agent that commits batches",
     )
+    if bench == "submit":
+        parser.add_argument(
+            "--doors",
+            action="store_true",
+            help="instead, launch in rounds with Spark's ports open and closed, by turns; each driver has an agent",
+        )
+        parser.add_argument("--pairs", type=int, default=10, help="with --doors: rounds of each way")
+        parser.add_argument("--warm", type=int, default=1, help="with --doors: rounds of each way that do not count")
     options = parser.parse_args(arguments)
+    if bench == "submit" and options.doors:
+        return asyncio.run(launch_ports.measure(options.apps, options.pairs, options.warm))
     return asyncio.run(_run(bench, options.apps, options.idle_seconds, options.variant))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.audit import by_client, percentile, read_audit_log
+from tests.bench.audit import AuditLog, by_client, percentile, read_audit_log
 
 
 def event(verb: str, resource: str, agent: str, at: str, stage: str = "ResponseComplete") -> dict[str, Any]:
@@ -40,6 +40,18 @@ def test_only_finished_requests_count_and_a_line_being_written_is_left_out(log: 
         ("create", "pods"),
         ("update", "leases"),
     ]
+
+
+def test_what_is_added_to_a_log_is_whole_lines_that_were_not_returned_before(log: Path) -> None:
+    added = AuditLog(log)
+    assert added.added() == []
+    line = json.dumps(event("patch", "pods", "bench", "04.000000"))
+    half = len(line) // 2
+    log.write_text(log.read_text().removesuffix('{"half a li') + line[:half])
+    assert added.added() == []
+    log.write_text(log.read_text() + line[half:] + "\n")
+    assert [(r.verb, r.resource) for r in added.added()] == [("patch", "pods")]
+    assert added.added() == []
 
 
 def test_a_clients_leases_are_left_aside(log: Path) -> None:
