@@ -36,9 +36,7 @@ def _fields(paths: Iterable[str]) -> _Fields:
     for path in paths:
         within, (*steps, last) = fields, path.split(".")
         for step in steps:
-            below = within.setdefault(step, {})
-            assert isinstance(below, dict), f"{path} is within a field"
-            within = below
+            within = within.setdefault(step, {})
         within[last] = path
     return fields
 
