@@ -106,12 +106,15 @@ async def _round(bench: Bench, load: Load, way: str, number: int, apps: int) -> 
 async def _until_running(load: Load, apps: int) -> None:
     """Wait until so many applications are Running; by a watch, as lists would take the API server's time."""
     running: set[str] = set()
-    async with asyncio.timeout(LIMIT_SECONDS), contextlib.aclosing(load.watch(APPS)) as seen:
-        async for app in seen:
-            if app.get("status", {}).get("phase") == "Running":
-                running.add(app["metadata"]["name"])
-            if len(running) == apps:
-                return
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS), contextlib.aclosing(load.watch(APPS)) as seen:
+            async for app in seen:
+                if app.get("status", {}).get("phase") == "Running":
+                    running.add(app["metadata"]["name"])
+                if len(running) == apps:
+                    return
+    except TimeoutError:
+        raise TimeoutError(f"after {LIMIT_SECONDS:.0f} s only {len(running)} of {apps} applications run") from None
 
 
 async def _remove_all(bench: Bench, load: Load) -> None:
