@@ -28,7 +28,7 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import class_archive
-from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
+from tidegate_testing.driver_process import SOURCES, TOKEN, DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.warm_jvms import WarmJvms
 
@@ -179,6 +179,8 @@ def _starter(
         secret: str = SECRET,
         class_path: Path = jars,
         python: tuple[str, ...] = (sys.executable,),
+        token: str = TOKEN,
+        operator: str = "",
         variables: Mapping[str, str] = MappingProxyType({}),
         **fields: Any,
     ) -> DriverProcess:
@@ -186,7 +188,8 @@ def _starter(
         main = script if ":" in script else f"local://{SCRIPTS / script}"
         spark_conf = {**QUICK_SPARK, **fields.pop("spark_conf", {})}
         config = driver_config(app, main, fields.pop("storage", own_place), spark_conf=spark_conf, **fields)
-        driver = DriverProcess(config, folder / f"{app}-{len(started)}", class_path, python=python)
+        own_folder = folder / f"{app}-{len(started)}"
+        driver = DriverProcess(config, own_folder, class_path, python=python, token=token, operator=operator)
         if not own_jvm:
             driver.jvms = jvms
         if secret:

@@ -24,15 +24,13 @@ TOKEN = KEYS.inspection_token(LAUNCH)
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverProcess]:
     """A driver with the files that its pod mounts."""
-    secret, main = tmp_path / "secret", tmp_path / "main.py"
-    secret.mkdir()
-    (secret / "token").write_text(TOKEN)
-    (secret / "operator").write_text(KEYS.number(LAUNCH))
+    main = tmp_path / "main.py"
     main.write_text("")
     config = driver_config(POD.app, f"local://{main}", Storage("s3://bucket/app"), uid=POD.app_uid, epoch=POD.epoch)
     config = dataclasses.replace(config, namespace=POD.namespace, agent_secret=POD.agent_secret)
-    made = DriverProcess(config, tmp_path / "driver", tmp_path / "jars")
-    made.start(TIDEGATE_AGENT_TOKEN_FILE=str(secret / "token"))
+    number = KEYS.number(LAUNCH)
+    made = DriverProcess(config, tmp_path / "driver", tmp_path / "jars", token=TOKEN, operator=number)
+    made.start()
     monkeypatch.setattr(agent_client, "COMMAND_PORT", made.command_port)
     assert made.process is not None
     yield made

@@ -1,14 +1,20 @@
 """A driver that is told to stop stops between two batches, and its successor goes on with the next one."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.session import launch_of
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import EXIT_STOPPED, AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
-from tidegate_testing.slow_clients import SlowClients
+from tidegate_testing.observations import KEYS, app_with, launched, running_driver
+from tidegate_testing.slow_clients import SLOW, SlowClients
 from tidegate_testing.waiting import wait_for
 
 from .conftest import SECRET, StartDriver, driver_logs
@@ -27,10 +33,39 @@ def current(driver: DriverProcess) -> AgentReport:
     return report
 
 
-def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes_on_after_it(
-    start_driver: StartDriver, object_store: ObjectStore
+def signed_for(app: str) -> PodRecord:
+    """Return the pod of an application that takes orders of the operator alone."""
+    known = launched(app_with(name=app, namespace="tests", uid=f"uid-of-{app}"))
+    return running_driver(known, ip="127.0.0.1", signs=True)
+
+
+def ask_as_operator(pod: PodRecord) -> AgentReport | Unanswered:
+    async def asked() -> AgentReport | Unanswered:
+        async with AgentClient(KEYS, 1) as client:
+            return await client.read_progress((pod.namespace, pod.app), pod)
+
+    return asyncio.run(asked())
+
+
+def await_report_to_operator(driver: DriverProcess, pod: PodRecord, batch: int, slow: SlowClients) -> None:
+    """Wait until the operator knows of ``batch``, and more clients came again than one port's."""
+
+    def reported() -> bool:
+        driver.must_run()
+        answer = ask_as_operator(pod)
+        assert isinstance(answer, AgentReport), answer
+        return answer.queries[0].batch_id >= batch and slow.cut > SLOW
+
+    wait_for(f"a report of batch {batch}", reported, 1200, 0.2)
+
+
+def test_a_back_to_back_query_beside_slow_clients_stops_at_a_batch_boundary_and_the_next_driver_goes_on_after_it(
+    start_driver: StartDriver, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = start_driver("counting", "counting.py")
+    pod = signed_for("counting")
+    access = {"token": KEYS.inspection_token(launch_of(pod)), "operator": KEYS.number(launch_of(pod))}
+    first = start_driver("counting", "counting.py", agent_secret=pod.agent_secret, **access)
+    monkeypatch.setattr(agent_client, "COMMAND_PORT", first.command_port)
     first.await_batch(3)
 
     report = current(first)
@@ -49,15 +84,13 @@ def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes
     assert "process_resident_memory_bytes" in metrics
     assert first.command("GET", "/v1/progress", token="another")[0] == 401
     assert first.command("POST", "/v1/stop", {}, token="")[0] == 401
-    assert first.command("POST", "/v1/executors", {"instances": 0})[0] == 400
 
-    with SlowClients(first.status_port, first.command_port):
-        first.await_batch(first.batch() + 3)
+    with SlowClients(first.status_port, first.command_port) as slow:
+        await_report_to_operator(first, pod, first.batch() + 3, slow)
         assert first.status("/healthz") == (200, "ok\n")
-
-    first.terminate()
-    first.terminate()
-    assert first.exit_code() == EXIT_STOPPED
+        first.terminate()
+        first.terminate()
+        assert first.exit_code() == EXIT_STOPPED
     offsets = logged_batches(object_store, first, "offsets")
     assert offsets == logged_batches(object_store, first, "commits")
     assert first.termination.reason is Reason.STOPPED
@@ -67,6 +100,7 @@ def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes
 
     second = start_driver("counting", "counting.py", epoch=2)
     second.await_batch(offsets[-1] + 2)
+    assert second.command("POST", "/v1/executors", {"instances": 0})[0] == 400
     assert second.command("POST", "/v1/stop", {})[0] == 202
     assert second.exit_code() == EXIT_STOPPED
     numbers = logged_batches(object_store, second, "offsets")

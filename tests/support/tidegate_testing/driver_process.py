@@ -28,6 +28,7 @@ from tidegate_spark.contract.configuration_protocol import (
 )
 from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
+    AGENT_NUMBER_FILE,
     CONFIG_VARIABLE,
     SECRET_KEY,
     AgentReport,
@@ -103,6 +104,10 @@ class DriverProcess:
     command_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     python: tuple[str, ...] = (sys.executable,)
+    token: str = TOKEN
+    """For looks, and for orders of an operator that does not sign."""
+    operator: str = ""
+    """The public number of the operator whose signed orders it takes; none if this is empty."""
     jvms: WarmJvms | None = None
     """Where its JVM is from; it starts one of its own if this is None."""
     jvm: WarmJvm | None = None
@@ -118,7 +123,9 @@ class DriverProcess:
     def start(self, **variables: str) -> "DriverProcess":
         """Start ``python -m tidegate_spark``."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "token").write_text(TOKEN + "\n")
+        (self.folder / "token").write_text(self.token + "\n")
+        if self.operator:
+            (self.folder / Path(AGENT_NUMBER_FILE).name).write_text(self.operator)
         environment = {**os.environ, **self._variables(), **variables}
         if self.jvms is not None:
             self.jvm = self.jvms.lend(self.ended)
@@ -182,9 +189,9 @@ class DriverProcess:
         """GET from the open port; return status and body."""
         return self._request("GET", self.status_port, path, None, "")
 
-    def command(self, method: str, path: str, body: object = None, token: str = TOKEN) -> tuple[int, str]:
-        """Call the command port; return status and body."""
-        return self._request(method, self.command_port, path, body, token)
+    def command(self, method: str, path: str, body: object = None, token: str | None = None) -> tuple[int, str]:
+        """Call the command port, with another token if one is given; return status and body."""
+        return self._request(method, self.command_port, path, body, self.token if token is None else token)
 
     def _request(self, method: str, port: int, path: str, body: object, token: str) -> tuple[int, str]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
