@@ -33,4 +33,6 @@ def _most(worked: Iterable[Worked]) -> tuple[Worked, ...]:
     for each in sorted(worked, key=lambda one: (-one.batches, -one.until, one.since)):
         if not any(one.until >= each.until and one.until - one.since >= each.until - each.since for one in most):
             most.append(each)
-    return tuple(most[:MOST_WORKED])
+    # By the duration after the first: many batches of the first hour say less of a test that is over than days of work.
+    longest = sorted(most[1:], key=lambda one: one.since - one.until)[: MOST_WORKED - 1]
+    return tuple(each for each in most if each is most[0] or each in longest)

@@ -71,6 +71,13 @@ def test_the_process_that_ran_for_longest_counts_beside_the_one_with_most_batche
     assert later == (*before, worked(3, 9100, since=BEGAN + 9000))
 
 
+def test_the_work_of_days_is_not_left_out_for_queries_that_had_more_batches_in_their_first_hour() -> None:
+    early = [query(f"q{number}", 9000 - number, 600.0 + number) for number in range(9)]
+    assert worked(40, 259_200) in shown(*early, query("last", 40, 259_200))
+    again = report(*(query(f"q{number}", 30 - number, 259_300.0 + number) for number in range(9)))
+    assert worked(40, 259_200) in with_shown(shown(query("last", 40, 259_200)), again, BEGAN + 259_290)
+
+
 def test_there_is_never_more_of_it_than_there_is_room_for() -> None:
     queries = [query(f"q{number}", 100 - number, 60.0 + number) for number in range(50)]
     assert len(shown(*queries)) == MOST_WORKED
