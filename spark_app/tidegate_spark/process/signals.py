@@ -67,8 +67,8 @@ def signal_script() -> bool:
 
 def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(wait_for)
-    def wait(numbers: Iterable[int], *timeout: float) -> Any:
-        awaited = set(numbers)
+    def wait(sigset: Iterable[int], *timeout: float) -> Any:  # by this name, as Python's own sigwait takes it
+        awaited = set(sigset)
         if signal.SIGTERM not in awaited:
             return wait_for(awaited, *timeout)
         thread = threading.get_ident()

@@ -18,6 +18,7 @@ threading.Thread(target=stop).start()
 """
 WAYS = {
     "sigwait": "print('got', signal.sigwait({signal.SIGINT, signal.SIGTERM}))",
+    "sigwait, by the name of its parameter": "print('got', signal.sigwait(sigset={signal.SIGTERM}))",
     "sigwaitinfo": "print('got', signal.sigwaitinfo([signal.SIGTERM]).si_signo)",
     "sigtimedwait": "print('got', signal.sigtimedwait([signal.SIGTERM], 60).si_signo)",
     "a thread": "t = threading.Thread(target=lambda: print('got', signal.sigwait([signal.SIGTERM])))\nt.start()\n"
