@@ -113,14 +113,15 @@ def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool 
 def _kept(upgrade: UpgradeStatus | None, lineage: int) -> UpgradeStatus | None:
     """Return what stays of a record once another epoch, and maybe another lineage, is known to be the application's.
 
-    One that is about another lineage is of before a rollback, a repartition or a start without state. What it could
-    undo was undone, or is what the application has lived on since: nothing is taken back to there once more.
+    One that is about another lineage is from before a rollback, a repartition or a start without state. What it could
+    undo was undone, or is what the application has lived on since: nothing is taken back to there once more, and its
+    rollback snapshot is disposed of, of which nobody else knows.
     """
     if upgrade is None or upgrade.phase in UNDER_WAY:
         return None
     if upgrade.lineage == lineage:
         return upgrade
-    return None if upgrade.phase is UpgradePhase.FAILED else replace(upgrade, rollback_snapshot=None, previous=None)
+    return None if upgrade.phase is UpgradePhase.FAILED else replace(without_rollback_snapshot(upgrade), previous=None)
 
 
 def change(

@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash
 from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, StreamingAppStatus, UpgradePhase
-from tidegate.app.actions import CreateDriver, DeleteDriver
+from tidegate.app.actions import CreateDriver, DeleteDriver, OrderSnapshots
 from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences
 from tidegate.app.rules.plan import decide
@@ -194,6 +194,21 @@ def test_a_wish_for_a_rollback_that_was_answered_since_does_not_take_the_state_b
         assert o.app.status.upgrade is not None
         assert o.app.status.upgrade.phase is UpgradePhase.COMPLETED
     assert launch_of(decide(replace(o, driver=None, agent=None), NOW + 3600)).lineage == 2
+
+
+def test_a_rollback_snapshot_of_another_lineage_does_not_stay_in_the_storage_for_ever() -> None:
+    app = upgraded(restored({"application.args": ["new"]}), OLD)
+    driver = running_driver(app, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    deleted: set[str] = set()
+    for _ in range(3):
+        plan = decide(o, NOW)
+        orders = [action.orders for action in plan.actions if isinstance(action, OrderSnapshots)]
+        deleted |= {name for order in orders for name in order.dispose}
+        o = settled(o)
+    assert o.app.status.upgrade is not None
+    assert (o.app.status.upgrade.rollback_snapshot, o.app.status.upgrade.previous) == (None, None)
+    assert PIN in deleted
 
 
 # --- with another number of partitions --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.upgrade.record import without_rollback_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.record import Exit
@@ -104,7 +105,8 @@ def test_a_record_of_an_upgrade_that_is_over_stays_without_what_it_could_undo_in
     app = upgraded(launched(app_with({IMAGE: B}), epoch=2, phase=Phase.RUNNING), old_app())
     seen = observe(app, driver=driver_of(app, **fenced(adopt_epoch=7, adopt_lineage=3)))
     assert app.status.upgrade is not None
-    kept = msgspec.structs.replace(app.status.upgrade, rollback_snapshot=None, previous=None)
+    kept = msgspec.structs.replace(without_rollback_snapshot(app.status.upgrade), previous=None)
+    assert PIN in kept.obsolete
     assert status_of(decide(seen, NOW)).upgrade == kept
 
 
