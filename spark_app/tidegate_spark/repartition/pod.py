@@ -194,7 +194,7 @@ class Making:
         if self._session is not None:
             return self._session
         from tidegate_spark.jvm import session as spark_session  # noqa: PLC0415 - imports PySpark
-        from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - only where Spark is started is it needed
+        from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - needed only to start Spark
 
         assert self._held is not None
         config = config_for_spark(self._config, self._order)

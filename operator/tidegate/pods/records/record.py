@@ -90,7 +90,7 @@ class PodRecord:
     executor_slots: int = 0
     """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
     agent_secret: str = ""
-    """Of a driver: name of the Secret of its agent's keys; empty: an earlier operator those launched it."""
+    """Of a driver: name of the Secret of its agent's keys; empty: an operator from before those launched it."""
     signs: bool = False
     """Of a driver: the operator that launched it gave it a runtime that signs. Else its image's own may be older."""
     configuration_secret: str = ""

@@ -96,7 +96,7 @@ def _works_for_long(o: Observation, since: float) -> bool:
 
 
 def _worked_before(o: Observation, since: float) -> Worked | None:
-    """Return what the termination message of a process show, if by that it worked for longer than the test's time.
+    """Return what the termination message of a process shows, if by that it worked for longer than the test's time.
 
     What it did within that time is undone if it fails, whether or not somebody looked; what it did later is kept.
     """
