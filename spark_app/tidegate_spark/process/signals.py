@@ -16,6 +16,7 @@ _WAITS = ("sigwait", "sigwaitinfo", "sigtimedwait")
 _waiting: set[int] = set()
 """The threads in which the script waits for SIGTERM by one of these."""
 _script_signaled = threading.Event()
+"""Set from the script's stop until one of its threads has it: it gets one signal once, as from the system."""
 
 
 def watch_signals(on_stop: Callable[[], None], numbers: frozenset[signal.Signals] = SIGTERM_ALONE) -> None:
@@ -62,6 +63,8 @@ def signal_script() -> bool:
     waiting = list(_waiting)
     for thread in waiting:
         signal.pthread_kill(thread, signal.SIGTERM)
+    if waiting:
+        _script_signaled.clear()
     return bool(waiting)
 
 
@@ -75,6 +78,7 @@ def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
         _waiting.add(thread)
         try:
             if _script_signaled.is_set():  # while the script did something else
+                _script_signaled.clear()
                 signal.pthread_kill(thread, signal.SIGTERM)
             return wait_for(awaited, *timeout)
         finally:

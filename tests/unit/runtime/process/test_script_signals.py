@@ -41,6 +41,13 @@ def test_a_script_that_waits_for_a_stop_is_told_of_it(way: str) -> None:
     assert way == "now and then" or reported == "reported True"
 
 
+@pytest.mark.parametrize("pause", [0, 0.5], ids=["waits already", "waits later"])
+def test_it_gets_one_stop_once_and_can_wait_for_other_signals_afterwards(pause: float) -> None:
+    waits = f"time.sleep({pause})\nprint('got', signal.sigwait([signal.SIGTERM]).name)\n"
+    got, again, _ = output_of(waits + "print('got then', signal.sigtimedwait([signal.SIGTERM], 0.3))")
+    assert (got, again) == ("got SIGTERM", "got then None")
+
+
 def test_one_that_waits_for_another_signal_is_not() -> None:
     script = "print('got', signal.sigtimedwait([signal.SIGUSR1], 1))"
     assert output_of(script) == ["got None", "reported False"]
