@@ -84,7 +84,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "password",
         r"(?i)\bpassword\s{0,8}=\s{0,8}\\{0,3}[\"']"
-        r"(?P<secret>(?<=\")[^\"\\\n]{1,1024}(?=\\{0,3}\")|(?<=')[^'\\\n]{1,1024}(?=\\{0,3}'))",
+        r"(?P<secret>(?<=\")[^\"\\\n]{1,1024}(?=\\{0,3}\")|(?<=')[^'\\\n]{1,1024}(?=\\{0,3}'))\\{0,3}[\"']",
     ),
 )
 """Keys in PEM; keys and tokens of AWS, GitHub, GitLab, Slack, Google and others; JSON Web Tokens; keys of Azure; the
