@@ -15,7 +15,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_starting_point, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
-from tidegate.app.rules.upgrade.record import Step, change, is_pending, without_rollback_snapshot
+from tidegate.app.rules.upgrade.record import Step, adopted, change, is_pending, without_rollback_snapshot
 from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, DriverState, Termination
@@ -35,6 +35,14 @@ def runs_spec_elsewhere(o: Observation) -> bool:
     """Return whether the driver runs what the spec says, in an epoch or lineage that the status does not know."""
     report, driver = _report_from_elsewhere(o), o.driver
     return report is not None and driver is not None and driver.spec_hash == o.spec_hash
+
+
+def runs_another_elsewhere(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether what runs voids a record, and is not the version under test: that was replaced since."""
+    report, driver = _report_from_elsewhere(o), o.driver
+    if report is None or driver is None or driver.spec_hash == upgrade.to_spec_hash:
+        return False
+    return adopted(o.app.status, report.epoch, report.lineage).upgrade is None
 
 
 def _report_from_elsewhere(o: Observation) -> AgentReport | None:

@@ -12,6 +12,7 @@ from tidegate.app.observation import CheckedReferences, Observation, applied_has
 from tidegate.app.rules.launch.launch import reason_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.adoption import runs_another_elsewhere
 from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, rival_of, version_held
 from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable
 from tidegate.pods.records.fault_messages import sentence
@@ -26,13 +27,14 @@ STABLE_PHASES = frozenset({*OLD_RUNS, UpgradePhase.REFUSED, UpgradePhase.ROLLING
 def with_version_under_test(o: Observation) -> Observation:
     """Return the observation with the version under test in place of a later edit that has to wait.
 
-    Such an edit changes nothing about the upgrade under way. The record of an earlier operator has no version.
+    Such an edit changes nothing about the upgrade under way. The record of an earlier operator has no version. In an
+    older status that a backup brings back, a version under test may have been rolled back since: nobody asks for it.
     """
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or upgrade.phase not in UNDER_TEST or not upgrade.to_spec:
         return o
     known = (upgrade.to_spec_hash, stable.spec_hash if stable is not None else "")
-    if o.spec_hash in known or why_edit_waits(o) is None:
+    if o.spec_hash in known or runs_another_elsewhere(o, upgrade) or why_edit_waits(o) is None:
         return o
     tested = with_version(o, StableSpec(spec_hash=upgrade.to_spec_hash, spec=upgrade.to_spec))
     if tested is None or o.app.spec.upgrade.mode is not UpgradeMode.STATELESS:

@@ -211,6 +211,28 @@ def test_a_rollback_snapshot_of_another_lineage_does_not_stay_in_the_storage_for
     assert PIN in deleted
 
 
+@pytest.mark.parametrize("mode", ["Snapshot", "LastState"])
+@pytest.mark.parametrize("phase", UpgradePhase)
+def test_no_driver_is_stopped_for_a_version_that_was_under_test_then_and_that_the_spec_has_no_more(
+    phase: UpgradePhase, mode: str
+) -> None:
+    """It was rolled back since, and the edit that followed cannot be launched."""
+    tested = app_with({"application.args": ["tested"], "upgrade.mode": mode})
+    app = restored({"application.args": ["x" * 1000] * 480, "upgrade.mode": mode})
+    upgrade = upgrading(tested, OLD, phase).status.upgrade
+    assert upgrade is not None
+    upgrade = msgspec.structs.replace(upgrade, to_spec=recorded_version(tested.spec))
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
+    driver = running_driver(OLD, epoch=5, ready=True)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
+    for _ in range(3):
+        plan = decide(o, NOW)
+        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
+        o = settled(o)
+        assert o.app.status.upgrade is not None
+        assert (o.app.status.upgrade.phase, o.app.status.upgrade.to_spec_hash) == (REFUSED, spec_hash(app))
+
+
 # --- with another number of partitions --------------------------------------------------------------------------------
 
 
