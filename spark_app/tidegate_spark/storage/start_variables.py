@@ -7,15 +7,21 @@ for the application's storage. botocore has no one place for what it reads, so a
 
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from botocore.session import Session
 
+_ENVIRONMENT = Path("/proc/self/environ")
+"""The variables with which the process was started, whatever it has changed since; in a fork, those of its parent."""
 _FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
 
 
@@ -29,12 +35,14 @@ class StartVariables:
 
     @classmethod
     def read(cls) -> StartVariables:
-        """Return those of now; a script may change ``HOME`` later, so the places of the files are among them."""
-        from urllib.request import getproxies  # noqa: PLC0415 - an executor starts without it
+        """Return those of now."""
+        return cls.of(os.environ)
 
-        values = dict(os.environ)
-        files = {name: _expanded(values.get(name, default)) for name, default in _FILES.items()}
-        return cls(values | files, getproxies())
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> StartVariables:
+        """Return ``values``; a script may change ``HOME`` later, so the places of the files are among them."""
+        files = {name: _expanded(values.get(name, default), values) for name, default in _FILES.items()}
+        return cls({**values, **files}, _proxies_of(values))
 
     def bypasses(self, url: str) -> bool:
         """Return whether ``NO_PROXY`` names the host of ``url``."""
@@ -47,8 +55,19 @@ class StartVariables:
         return {} if self.bypasses(url) else dict(self.proxies)
 
 
-def _expanded(path: str) -> str:
-    return os.path.expanduser(os.path.expandvars(path))
+def _expanded(path: str, values: Mapping[str, str]) -> str:
+    path, home = Template(path).safe_substitute(values), values.get("HOME", "")
+    return home + path[1:] if home and path.startswith("~/") else os.path.expanduser(path)
+
+
+def _proxies_of(values: Mapping[str, str]) -> dict[str, str]:
+    """Return what ``urllib.request.getproxies`` does, which reads ``os.environ`` alone."""
+    found: dict[str, str] = {}
+    for name in sorted(values):  # small letters come last, and decide, as in urllib
+        scheme, mark, rest = name.lower().rpartition("_proxy")
+        if scheme and mark and not rest:
+            found[scheme] = values[name]
+    return {scheme: address for scheme, address in found.items() if address}
 
 
 _noted: list[StartVariables] = []
@@ -57,6 +76,24 @@ _noted: list[StartVariables] = []
 def note() -> None:
     """Have all later sessions of this process read the variables as they are now."""
     _noted[:] = [StartVariables.read()]
+
+
+def note_start_of_process() -> None:
+    """Have all later sessions read the variables with which this process was started, if none are noted.
+
+    A Python worker has imported the program's modules before it comes to ours, and what they set is set.
+    """
+    if not _noted:
+        _noted[:] = [StartVariables.of(_of_process() or os.environ)]
+
+
+def _of_process() -> dict[str, str]:
+    """Return the variables with which the process was started; none where a program has put its title there."""
+    try:
+        lines = os.fsdecode(_ENVIRONMENT.read_bytes()).split("\0")
+    except OSError:
+        return {}
+    return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 def proxies_for(url: str) -> dict[str, str]:
@@ -134,10 +171,27 @@ def _have_provider_read(provider: Any, variables: StartVariables) -> None:
         if hasattr(provider, attribute):
             setattr(provider, attribute, variables.values)
     kind = type(provider)
-    if issubclass(kind, credentials.AssumeRoleWithWebIdentityProvider):
+    if issubclass(kind, credentials.ProcessProvider):
+        provider._popen = functools.partial(subprocess.Popen, env=dict(variables.values))
+    if issubclass(kind, credentials.AssumeRoleProvider):
+        _have_source_profiles_read(provider._profile_provider_builder, variables)
+    if issubclass(kind, credentials.AssumeRoleWithWebIdentityProvider) and not provider._disable_env_vars:
         names = provider._CONFIG_TO_ENV_VAR
         provider._get_env_config = lambda key: variables.values.get(names.get(key, ""))
     if issubclass(kind, credentials.InstanceMetadataProvider):
         fetcher = provider._role_fetcher
         fetcher._disabled = variables.values.get("AWS_EC2_METADATA_DISABLED", "false").lower() == "true"
         fetcher._session = URLLib3Session(timeout=fetcher._timeout, proxies=variables.proxies_for(fetcher._base_url))
+
+
+def _have_source_profiles_read(builder: Any, variables: StartVariables) -> None:
+    """Have the profile by which a role is assumed read ``variables`` as well: its providers are made when it is."""
+    made = builder.providers
+
+    def providers(*args: Any, **named: Any) -> list[Any]:
+        found: list[Any] = made(*args, **named)
+        for provider in found:
+            _have_provider_read(provider, variables)
+        return found
+
+    builder.providers = providers

@@ -22,6 +22,7 @@ from tidegate_spark.control.messages.validation import rejected
 from tidegate_spark.control.worker.model_places import PlaceError, is_within, parts_of
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import Model
+from tidegate_spark.process.environment import Environment
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import status_of
 
@@ -201,6 +202,15 @@ def _is_refusal(error: Exception) -> bool:
     return isinstance(error, (ModelError, ValueError, known.ParamValidationError))
 
 
+def pod_credentials() -> s3_client.Credentials | None:
+    """Return the keys in the application's Secret as it is now, None if the spec names none.
+
+    The variables of a worker have those of the executor's start, which may have expired, and those of a driver that
+    waited for the Secret have none.
+    """
+    return s3_client.mounted_credentials(Environment.read(os.environ).credentials_directory)
+
+
 def fetcher(
     place: Storage,
     credentials: Callable[[], s3_client.Credentials | None] = lambda: None,
@@ -214,7 +224,7 @@ def fetcher(
 
     Args:
         place: the application's storage.
-        credentials: for it; without, they are those that the process has, as its JVM.
+        credentials: for it; without, they are those that the process was started with.
         size_limit: bytes of one model.
         is_over: asked between two pieces.
     """

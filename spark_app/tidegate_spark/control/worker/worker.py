@@ -39,6 +39,7 @@ from tidegate_spark.control.worker.driver_client import (
 from tidegate_spark.control.worker.shared_lock import SharedLock
 from tidegate_spark.control_log.entries import Entry, Segment
 from tidegate_spark.control_log.reducer import Model, State
+from tidegate_spark.storage import start_variables
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 """Spark's own."""
@@ -170,7 +171,7 @@ class Worker:
         try:
             is_over = models.within(self._settings.message_timeout_seconds)
             size_limit = self._settings.models.size_limit
-            fetch = models.fetcher(self._place, size_limit=size_limit, is_over=is_over)
+            fetch = models.fetcher(self._place, models.pod_credentials, size_limit=size_limit, is_over=is_over)
             get = functools.partial(models.file_of, model, self._directory, fetch, size_limit, is_over)
             return self._deadlines.run(f"fetching {model.uri}", get)
         except Exception as error:  # whatever it is: the previous version goes on, and the next batch tries again
@@ -322,6 +323,7 @@ def _here(line: Line) -> Worker:
     with _Workers.lock:
         known_by = (os.getpid(), line.address)
         if _Workers.here is None or _Workers.known_by != known_by:
+            start_variables.note_start_of_process()
             name = f"{socket.gethostname()}/{os.getpid()}"
             directory = Path(tempfile.gettempdir()) / "tidegate-models"
             _Workers.here, _Workers.known_by = Worker(name, Caller(line).ask, directory), known_by

@@ -139,6 +139,38 @@ def test_a_pod_s_credentials_address_is_asked_although_the_script_names_another(
     assert container._environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"] == "http://169.254.170.23/pod"
 
 
+def profile_with_process(folder: Path) -> None:
+    """A profile whose keys a program of the image has, which reads variables; and a role that is assumed with them."""
+    program = folder / "keys.sh"
+    program.write_text(
+        '#!/bin/sh\nprintf \'{"Version":1,"AccessKeyId":"%s","SecretAccessKey":"s"}\' "$KEYS_OF $AWS_PROFILE"\n'
+    )
+    program.chmod(0o755)
+    (folder / ".aws").mkdir()
+    (folder / ".aws" / "config").write_text(
+        f"[profile keys]\ncredential_process = {program}\n"
+        "[profile role]\nrole_arn = arn:aws:iam::1:role/pod\nsource_profile = keys\n"
+    )
+
+
+def test_a_credential_process_runs_with_the_pod_s_variables(variables: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profile_with_process(tmp_path)
+    variables.setenv("KEYS_OF", "pod")
+    variables.setenv("AWS_PROFILE", "keys")
+    script_sets(variables, KEYS_OF="script", AWS_PROFILE="other")
+    assert identity_of(connect(AWS, None)) == "pod keys"
+
+
+def test_so_does_that_of_the_profile_by_which_a_role_is_assumed(variables: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profile_with_process(tmp_path)
+    variables.setenv("KEYS_OF", "pod")
+    variables.setenv("AWS_PROFILE", "role")
+    script_sets(variables, KEYS_OF="script", AWS_PROFILE="other")
+    credentials = credentials_of(connect(AWS, None))
+    assert credentials.method == "assume-role"
+    assert credentials._refresh_using.__self__._source_credentials.access_key == "pod role"
+
+
 def test_a_script_that_turns_the_node_s_metadata_off_or_has_a_proxy_leaves_the_pod_s_identity(
     variables: pytest.MonkeyPatch,
 ) -> None:
