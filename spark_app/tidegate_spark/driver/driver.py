@@ -271,7 +271,7 @@ class Driver:
             lambda outcome: self._ending.request(self._judge(outcome)),
             living_of(self._config, self._environment),
         )
-        epochs = Epochs(self._progress)
+        epochs = Epochs(self._progress, Budget.of(self._config.stop_grace_seconds).batch)
         fence = self._storage.fence
         assert fence is not None
         clearing = Clearing(self._config.lineage, connect, fence.is_held, self._ending.requested)

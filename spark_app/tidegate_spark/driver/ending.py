@@ -24,7 +24,7 @@ from tidegate_spark.process.logs import within
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.queries import Queries
-from tidegate_spark.queries.stopping import Stopped, last_commit, stop_at_boundary, waits_for_tasks
+from tidegate_spark.queries.stopping import RESERVED_SECONDS, Stopped, last_commit, stop_at_boundary, waits_for_tasks
 
 log = logging.getLogger("tidegate")
 
@@ -45,8 +45,8 @@ class Budget:
 
     @classmethod
     def of(cls, grace_seconds: float) -> Budget:
-        """Give the running batch all but a part that does not grow beyond 25 s."""
-        reserve = min(25.0, 0.4 * grace_seconds)
+        """Give the running batch all but a part that has a limit."""
+        reserve = min(RESERVED_SECONDS, 0.4 * grace_seconds)
         return cls(grace_seconds - reserve, 0.2 * reserve, 0.25 * reserve, 0.25 * reserve)
 
     def upload_within(self, left: float) -> float:

@@ -1,4 +1,4 @@
-"""Counts the epochs of queries with a continuous trigger as batches. Talks to the JVM.
+"""Counts the epochs of continuous triggers as batches, and reports batches of a fixed length. Talks to the JVM.
 
 Spark reports no progress of such queries: ``ProgressContext.finishTrigger`` makes the report, and
 ``ContinuousExecution`` never calls it. Its ``commit`` enters each epoch in the commit log, whose newest entries are in
@@ -22,6 +22,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.entries import Entry
+from tidegate_spark.queries.stopping import RESERVED_SECONDS, is_real_time
 
 CLASS = "ContinuousExecution"
 MOST_AT_ONCE = 1000
@@ -58,19 +59,28 @@ def seconds_between_epochs(query: StreamingQuery) -> float:
     return int(trigger.intervalMs()) / 1000
 
 
+def seconds_of_batch(query: StreamingQuery) -> float:
+    """Return for how long a query's trigger has each batch last: in real-time mode all its tasks read until then."""
+    execution: Any = query._jsq.streamingQuery()
+    return int(execution.trigger().batchDurationMs()) / 1000 if is_real_time(execution) else 0.0
+
+
 class Epochs:
     """Counts the epochs of one driver's queries."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two are by name
         self,
         progress: Progress,
+        stop_seconds: float,
         *,
         is_continuous: Callable[[StreamingQuery], bool] = is_continuous,
         newest: Callable[[StreamingQuery], int] = newest_epoch,
+        batch_seconds: Callable[[StreamingQuery], float] = seconds_of_batch,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Report to ``progress``; the others ask Spark, and the time."""
+        """Report to ``progress``; the others ask Spark, and the time. A stop waits ``stop_seconds`` for a batch."""
         self._progress, self._is_continuous, self._newest, self._clock = progress, is_continuous, newest, clock
+        self._stop_seconds, self._batch_seconds = stop_seconds, batch_seconds
         self._runs: dict[str, _Run | None] = {}
         """By run; None: its trigger is another one."""
 
@@ -88,10 +98,16 @@ class Epochs:
 
     def _meet(self, name: str, query: StreamingQuery) -> _Run | None:
         if not self._is_continuous(query):
+            self._report_real_time(name, self._batch_seconds(query))
             return None
         self._progress.query_continuous(name)
         self._progress.notice(Reason.CONTINUOUS_TRIGGER, messages.continuous(name), warning=True)
         return _Run(self._progress.committed.get(name, -1), self._clock())
+
+    def _report_real_time(self, name: str, seconds: float) -> None:
+        if seconds > 0:
+            message = messages.real_time(name, seconds, seconds + RESERVED_SECONDS)
+            self._progress.notice(Reason.REAL_TIME_TRIGGER, message, warning=seconds >= self._stop_seconds)
 
     def _count(self, name: str, known: _Run, newest: int) -> None:
         new = range(max(known.epoch + 1, newest + 1 - MOST_AT_ONCE), newest + 1)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.protocol import QueryReport
-from tidegate_spark.monitoring.continuous import seconds_between_epochs
+from tidegate_spark.monitoring.continuous import seconds_between_epochs, seconds_of_batch
 from tidegate_spark.monitoring.stall import QuerySample, StallDetector
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.entries import Entry
 from tidegate_spark.queries.queries import Queries
-from tidegate_spark.queries.stopping import is_real_time
 
 INTERVAL_SECONDS = 5.0
 RUNS_BATCH = "Processing new data"
@@ -66,7 +63,7 @@ class StallWatch:
                     self._progress.observer.waits(entry.name, True)
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
-            pause = seconds_between_epochs(entry.query) if report.continuous else _batch_seconds(entry.query)
+            pause = seconds_between_epochs(entry.query) if report.continuous else seconds_of_batch(entry.query)
             self._progress.observer.waits(entry.name, seen.waits)
             self._progress.query_at_batch(entry.name, seen.batch_under_way and not report.continuous)
             seconds = self._detector.check(entry.name, seen, now, self._up())
@@ -111,12 +108,6 @@ class StallWatch:
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         infos = ((stage, self._tracker.getStageInfo(stage)) for stage in stages)
         return frozenset((stage, info.numCompletedTasks + info.numFailedTasks) for stage, info in infos if info)
-
-
-def _batch_seconds(query: StreamingQuery) -> float:
-    """Return for how long a query's trigger has each batch last: in real-time mode all its tasks read until then."""
-    execution: Any = query._jsq.streamingQuery()
-    return int(execution.trigger().batchDurationMs()) / 1000 if is_real_time(execution) else 0.0
 
 
 def _words(report: QueryReport, seconds: float, under_way: bool) -> str:

@@ -38,6 +38,14 @@ def continuous(query: str) -> str:
     )
 
 
+def real_time(query: str, seconds: float, grace_seconds: float) -> str:
+    return (
+        f"Query {query!r} is in real-time mode: each of its batches lasts {seconds:.0f} s, and a stop or a pause waits "
+        f"for its end. It needs more than {grace_seconds:.0f} in spec.driver.stopGracePeriodSeconds, and more than "
+        f"{seconds:.0f} times spec.upgrade.stableBatches in spec.upgrade.timeoutSeconds."
+    )
+
+
 def no_epoch(query: str, last: int, seconds: float) -> str:
     return (
         f"Query {query!r} committed no epoch after {last} for {seconds:.0f} s. Each task of a continuous trigger "

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.queries.entries import Entry, failure_of
 from tidegate_spark.queries.patience import Patience
+from tidegate_spark.queries.writers import REAL_TIME
 
 log = logging.getLogger("tidegate")
 
@@ -30,6 +31,8 @@ _this_thread = threading.local()
 POLL_MILLISECONDS = 100
 JOIN_MILLISECONDS = 5
 ENDING_MILLISECONDS = 500
+RESERVED_SECONDS = 25.0
+"""The most of a stop's grace period that no batch gets."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def _has_batches(execution: Any) -> bool:
 
 def is_real_time(execution: Any) -> bool:
     """Return whether a query is in real-time mode, in which each batch reads for as long as its trigger says."""
-    return str(execution.trigger().getClass().getSimpleName()) == "RealTimeTrigger"
+    return str(execution.trigger().getClass().getSimpleName()) == REAL_TIME
 
 
 def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:

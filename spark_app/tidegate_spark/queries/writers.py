@@ -7,6 +7,8 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+REAL_TIME = "RealTimeTrigger"
+"""Spark's class of the trigger; it is in no Spark before 4.1."""
 _GIVEN = "_tidegate_given"
 
 
@@ -59,6 +61,11 @@ def writer_mode(writer: DataStreamWriter) -> str:
 def output_mode(writer: DataStreamWriter) -> Any:
     """Return the output mode that was set on ``writer``, or Spark's default, as the JVM's object."""
     return _field(writer, "outputMode")
+
+
+def is_real_time(writer: DataStreamWriter) -> bool:
+    """Return whether ``writer``'s query is to run in real-time mode."""
+    return str(_field(writer, "trigger").getClass().getSimpleName()) == REAL_TIME
 
 
 def texts(options: Mapping[str, Any]) -> dict[str, str | None]:

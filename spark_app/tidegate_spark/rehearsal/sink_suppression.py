@@ -1,8 +1,9 @@
 """Suppresses the effects of streaming queries in a rehearsal. Talks to the JVM.
 
 Queries write to Spark's sink ``noop``, so everything is computed and nothing is put out; foreach and foreachBatch are
-not called. The sink ``memory`` stays, because its rows stay in the driver. Sources do not clean up files, and Python
-data sources do not learn of commits. Other effects of a script are not suppressed.
+not called. Real-time mode has no ``noop``: there, each row goes to a function that does nothing. The sink ``memory``
+stays, because its rows stay in the driver. Sources do not clean up files, and Python data sources do not learn of
+commits. Other effects of a script are not suppressed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 from tidegate_spark.queries import source_cleaning
 from tidegate_spark.queries.empty_starts import MEMORY
 from tidegate_spark.queries.sinks.file_sinks import FORMATS
-from tidegate_spark.queries.writers import writer_format
+from tidegate_spark.queries.writers import is_real_time, writer_format
 
 NOOP = "noop"
+REAL_TIME_SINKS = frozenset({"console", "foreach", "kafka"})
+"""Those that Spark allows in real-time mode; with another one, a query is refused in a rehearsal too, as noop is."""
 GROUP = "kafka.group.id"
 GROUP_SUFFIX = "-rehearsal"
 """Behind the name of a consumer group: grants by prefix go on to hold."""
@@ -35,13 +38,17 @@ _NOT_PYTHONS = FORMATS | {"delta", "iceberg", "kafka", "rate", "rate-micro-batch
 log = logging.getLogger("tidegate")
 
 
-def mute(format_of: Callable[[DataStreamWriter], str] = writer_format) -> None:
+def mute(
+    format_of: Callable[[DataStreamWriter], str] = writer_format,
+    real_time: Callable[[DataStreamWriter], bool] = is_real_time,
+) -> None:
     """Change Spark's classes in this process; before anything else wraps them.
 
     Args:
         format_of: returns the format that was set on a writer.
+        real_time: returns whether its trigger is that of real-time mode.
     """
-    _mute_writers(format_of)
+    _mute_writers(format_of, real_time)
     _leave_inputs_alone()
     _withhold_commits_from_sources()
     _withhold_commits_from_found_sources()
@@ -96,7 +103,15 @@ def _ignore(end: Any) -> None:
     pass
 
 
-def _mute_writers(format_of: Callable[[DataStreamWriter], str]) -> None:
+def _ignore_row(row: Any) -> None:
+    pass
+
+
+def _without_path(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key.lower() != "path"}
+
+
+def _mute_writers(format_of: Callable[[DataStreamWriter], str], real_time: Callable[[DataStreamWriter], bool]) -> None:
     original = DataStreamWriter.start
 
     @functools.wraps(original)
@@ -109,15 +124,12 @@ def _mute_writers(format_of: Callable[[DataStreamWriter], str]) -> None:
         queryName: str | None = None,  # noqa: N803 - Spark's name
         **options: Any,
     ) -> StreamingQuery:
-        if (format or format_of(writer)) == MEMORY:
+        wanted = format or format_of(writer)
+        if wanted == MEMORY:
             return original(writer, path, format, outputMode, partitionBy, queryName, **options)
-        return to_noop(writer, outputMode, queryName, options)
-
-    def to_noop(
-        writer: DataStreamWriter, mode: str | None, name: str | None, options: dict[str, Any]
-    ) -> StreamingQuery:
-        kept = {key: value for key, value in options.items() if key.lower() != "path"}
-        return original(writer, None, NOOP, mode, None, name, **kept)
+        if wanted in REAL_TIME_SINKS and real_time(writer):
+            return original(writer.foreach(_ignore_row), None, None, outputMode, None, queryName, **options)
+        return original(writer, None, NOOP, outputMode, None, queryName, **_without_path(options))
 
     @functools.wraps(DataStreamWriter.toTable)
     def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
@@ -131,7 +143,7 @@ def _mute_writers(format_of: Callable[[DataStreamWriter], str]) -> None:
     ) -> StreamingQuery:
         if not isinstance(tableName, str):
             raise TypeError(f"tableName must be a string, not {type(tableName).__name__}")
-        return to_noop(writer, outputMode, queryName, options)
+        return original(writer, None, NOOP, outputMode, None, queryName, **_without_path(options))
 
     DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one way to a sink, with the next
     DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise

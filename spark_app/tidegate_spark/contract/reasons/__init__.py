@@ -63,6 +63,7 @@ class Reason(str, Enum):
     STARTS_EMPTY = "StartsEmpty"
     TABLE_LOCATION = "TableLocation"
     CONTINUOUS_TRIGGER = "ContinuousTrigger"
+    REAL_TIME_TRIGGER = "RealTimeTrigger"
     UNNAMED_QUERY = "UnnamedQuery"
 
     # Pods, nodes and the API server

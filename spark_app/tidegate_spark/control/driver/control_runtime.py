@@ -38,6 +38,7 @@ from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets, clean_message
 from tidegate_spark.queries.entries import Entry as Query
 from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.writers import is_real_time
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import SnapshotService
 from tidegate_spark.storage import s3_client
@@ -160,6 +161,8 @@ class Control:
         if self._port is None or not takes_part(writer):
             self._operations.asks_no_more(name)
             return ""
+        if is_real_time(writer):
+            return messages.NOT_IN_REAL_TIME
         repository = self._connect()
         if self._before is None:
             self._before = frozenset(map(directory_of_query, self._positions.asked(repository)))

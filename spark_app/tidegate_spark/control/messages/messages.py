@@ -17,6 +17,10 @@ JOINS_LATE = (
     "state; or set spec.upgrade.mode to Stateless; or create an application that starts from an export of this "
     "one's state (spec.startFrom.exportedState)."
 )
+NOT_IN_REAL_TIME = (
+    "it listens to control messages, and Spark's real-time mode does not have their source. Use "
+    "trigger(processingTime=…), or start the query without tidegate_spark.control.controlled()."
+)
 RESUMED = "Resumed by a later message."
 
 

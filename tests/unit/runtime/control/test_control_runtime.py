@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -85,7 +86,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     program.hosted_by(None)
 
 
-def writer(*sources: str) -> DataStreamWriter:
+def writer(*sources: str, trigger: str = "ProcessingTimeTrigger") -> DataStreamWriter:
     """Return what starts a query with these sources."""
 
     class Leaves:
@@ -107,6 +108,9 @@ def writer(*sources: str) -> DataStreamWriter:
 
     made = DataStreamWriter.__new__(DataStreamWriter)
     made._df = cast(Any, Frame())
+    kind = SimpleNamespace(getClass=lambda: SimpleNamespace(getSimpleName=lambda: trigger))
+    field = SimpleNamespace(setAccessible=lambda on: None, get=lambda of: kind)
+    made._jwrite = cast(Any, SimpleNamespace(getClass=lambda: SimpleNamespace(getDeclaredField=lambda name: field)))
     return made
 
 
@@ -222,6 +226,14 @@ def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:
     assert world.control.before_query(writer("kafka"), "main") == ""
     world.logged('v2\n{}\norders:{"0": 7}', query="named")
     assert world.control.before_query(writer("tidegate-control"), "named") == ""
+
+
+def test_a_query_in_real_time_mode_cannot_take_part_and_is_told_what_to_do(world: World) -> None:
+    world.control.serve(cast(Any, world.session))
+    why = world.control.before_query(writer("kafka", "tidegate-control", trigger="RealTimeTrigger"), "main")
+    assert "real-time mode" in why
+    assert "trigger(processingTime=…)" in why
+    assert world.control.before_query(writer("kafka", trigger="RealTimeTrigger"), "main") == ""
 
 
 def test_a_query_that_goes_on_is_known_by_its_position(world: World) -> None:

@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tidegate_spark.contract.protocol import DriverState, QueryReport, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.monitoring.continuous import Epochs
@@ -19,8 +21,11 @@ class Driver:
         self.progress = Progress(driver_config("app", "main.py", Storage("s3://here/apps/orders")))
         self.progress.enter(DriverState.RUNNING)
         self.start("run-1")
+        self.batch_seconds = 0.0
         self._epochs = Epochs(
             self.progress,
+            95.0,
+            batch_seconds=lambda query: self.batch_seconds,
             is_continuous=lambda query: self.continuous,
             newest=lambda query: self.newest,
             clock=lambda: self.now,
@@ -57,6 +62,18 @@ def test_epochs_of_before_are_not_counted_and_none_is_counted_twice() -> None:
     for _ in range(3):
         query = driver.check(9)
     assert (query.batch_id, query.committed, driver.progress.commits) == (9, 2, 2)
+
+
+@pytest.mark.parametrize(("seconds", "warning"), [(300.0, True), (95.0, True), (30.0, False)])
+def test_a_query_in_real_time_mode_says_at_its_start_what_its_long_batches_need(seconds: float, warning: bool) -> None:
+    driver = Driver(continuous=False)
+    driver.batch_seconds = seconds
+    driver.check(-1)
+    driver.check(-1)
+    [notice] = driver.progress.report().notices
+    assert (notice.reason, notice.warning) == (Reason.REAL_TIME_TRIGGER, warning)
+    assert f"each of its batches lasts {seconds:.0f} s" in notice.message
+    assert f"more than {seconds + 25:.0f} in spec.driver.stopGracePeriodSeconds" in notice.message
 
 
 def test_what_cannot_be_had_is_said_at_the_start() -> None:

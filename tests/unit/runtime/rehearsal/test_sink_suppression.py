@@ -58,6 +58,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
         )
         return "query"
 
+    def foreach(writer: DataStreamWriter, function: Any) -> DataStreamWriter:
+        made.append({"rows": function})
+        return writer
+
     def option(reader: DataStreamReader, key: str, value: Any) -> DataStreamReader:
         made.append({key: value})
         return reader
@@ -72,7 +76,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     monkeypatch.setattr(DataStreamReader, "options", options)
     monkeypatch.setattr(DataStreamReader, "format", lambda reader, name: made.append({"format": name}))
     monkeypatch.setattr(DataSourceRegistration, "register", lambda self, source: made.append({"source": source}))
-    sink_suppression.mute(lambda writer: getattr(writer, "set_format", "parquet"))
+    monkeypatch.setattr(DataStreamWriter, "foreach", foreach)
+    sink_suppression.mute(
+        lambda writer: getattr(writer, "set_format", "parquet"), lambda writer: getattr(writer, "real_time", False)
+    )
     return made
 
 
@@ -110,6 +117,22 @@ def test_the_sink_memory_which_stays_in_the_driver_is_left_to_the_script(calls: 
     assert [(call["format"], call["name"]) for call in calls] == [(None, "newest"), ("memory", "counts")]
     calls.clear()
     set_before.toTable("orders")
+    assert calls == [NOTHING]
+
+
+@pytest.mark.parametrize("sink", ["kafka", "console", "foreach"])
+def test_in_real_time_mode_which_has_no_noop_each_row_is_thrown_away(calls: list[Call], sink: str) -> None:
+    set_before = Writer()
+    set_before.real_time = True  # type: ignore[attr-defined] # what stands for the JVM's field
+    set_before.start(format=sink, outputMode="update", queryName="alerts", topic="alerts")
+    assert calls.pop(0)["rows"](("a row",)) is None
+    assert calls == [{**NOTHING, "format": None, "mode": "update", "name": "alerts", "topic": "alerts"}]
+
+
+def test_a_sink_that_real_time_mode_does_not_have_is_left_to_spark_to_refuse(calls: list[Call]) -> None:
+    set_before = Writer()
+    set_before.real_time = True  # type: ignore[attr-defined] # likewise
+    set_before.start("/out", "parquet")
     assert calls == [NOTHING]
 
 

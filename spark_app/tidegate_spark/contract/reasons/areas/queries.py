@@ -57,6 +57,23 @@ AREA = Area(
             page="guide/write.md",
         ),
         Entry(
+            Reason.REAL_TIME_TRIGGER,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "A query is in real-time mode: each of its batches lasts as long as its trigger says, with or without "
+                "input, and its offsets are written when it ends. A stop, a pause and the conditions that count "
+                "batches wait for that. The event is a warning if the driver's grace period is too short for a batch."
+            ),
+            remedy=(
+                "Make spec.driver.stopGracePeriodSeconds longer than a batch by more than 25 seconds, and "
+                "spec.upgrade.timeoutSeconds longer than spec.upgrade.stableBatches batches; or give the trigger a "
+                "shorter time, from 5 seconds on. Give executors as many cores as the sources have partitions."
+            ),
+            after="The application runs on. What a stop interrupts, the next start reads again.",
+            page="guide/write.md",
+        ),
+        Entry(
             Reason.UNNAMED_QUERY,
             Fault.NONE,
             (Place.EVENT,),
