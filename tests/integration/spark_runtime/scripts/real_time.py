@@ -14,7 +14,7 @@ orders = (
 )
 items = orders.select(upper(get_json_object(col("value").cast("string"), "$.item")).alias("value")).dropna()
 query = (
-    items.writeStream.queryName("alerts")
+    items.writeStream.queryName("alerts")  # type: ignore[call-overload] # PySpark has realTime in no overload
     .format("kafka")
     .option("kafka.bootstrap.servers", brokers)
     .option("topic", f"{topic}-dear")
