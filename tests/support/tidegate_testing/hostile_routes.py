@@ -6,7 +6,7 @@ All of it goes to one namespace, which must exist, and is sent as the bytes that
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from devcluster.kubeapi import RequestFailedError
@@ -92,27 +92,39 @@ SEEN: dict[str, dict[str, Any]] = {
 """Of what the generator makes its objects, for each kind."""
 
 
-def corpus(number: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the generator's objects, so many of each kind, with their kinds."""
-    for kind, good in SEEN.items():
-        for text in hostile_documents(good, number, seed):
+def corpus(number: int, seed: int, kinds: Collection[str] = tuple(SEEN)) -> Iterator[tuple[str, bytes]]:
+    """Yield the generator's objects, so many of each of these kinds, with their kinds."""
+    for kind in kinds:
+        for text in hostile_documents(SEEN[kind], number, seed):
             yield kind, text
 
 
-def store_routes(kubectl: Kubectl, namespace: str) -> None:
-    """Create an object for each of the known ways in; fail unless the API server took at least half."""
+def store_routes(kubectl: Kubectl, namespace: str) -> int:
+    """Create an object for each of the known ways in; return how many there are.
+
+    Raises:
+        AssertionError: the API server took less than half of them.
+    """
     stored = [_store(kubectl, kind, namespace, text) for kind, text in ROUTES]
     assert sum(stored) >= len(ROUTES) // 2, stored
     for name in LARGE:
         assert _store(kubectl, "streamingapp", namespace, large(name)), name
+    return sum(stored) + len(LARGE)
 
 
-def store_corpus(kubectl: Kubectl, namespace: str, seed: int = 3) -> None:
-    """Create the generator's objects; fail unless the API server took some of each kind."""
-    taken = dict.fromkeys(SEEN, 0)
-    for kind, text in corpus(NUMBER, seed):
+def store_corpus(
+    kubectl: Kubectl, namespace: str, seed: int = 3, number: int = NUMBER, kinds: Collection[str] = tuple(SEEN)
+) -> int:
+    """Create the generator's objects, so many of each of these kinds; return how many the API server took.
+
+    Raises:
+        AssertionError: it took none of a kind.
+    """
+    taken = dict.fromkeys(kinds, 0)
+    for kind, text in corpus(number, seed, kinds):
         taken[kind] += _store(kubectl, kind, namespace, text)
     assert all(taken.values()), taken
+    return sum(taken.values())
 
 
 def _store(kubectl: Kubectl, kind: str, namespace: str, text: bytes) -> bool:
