@@ -18,7 +18,7 @@ import pytest
 from tests.bench.report import print_report
 from tidegate_testing import own_cluster
 from tidegate_testing.acknowledgements import Acknowledgements
-from tidegate_testing.hostile_routes import store_corpus, store_routes
+from tidegate_testing.hostile_routes import store_corpus, store_payloads, store_routes
 from tidegate_testing.memory import in_bytes, peak_bytes
 from tidegate_testing.operator_pods import OperatorPods, Pair
 from tidegate_testing.waiting import wait_for
@@ -33,9 +33,8 @@ STARTING = 3
 SECONDS_BETWEEN_BATCHES = "20"
 EDITS = 5
 """Of each application, before what is hostile is stored and once it is there."""
-MANY = 2000
-"""Objects of the generator for each kind that no pod follows from."""
-WITHOUT_PODS = ("controlmessage", "streamsnapshot")
+PAYLOADS, MANY = 3000, 2000
+"""Messages of the generator that are sent, and hostile objects of any kind that are there at least."""
 GENEROUS = 600.0
 MIB = 2**20
 
@@ -187,7 +186,7 @@ def store_what_is_hostile(stage: Stage) -> int:
     stored = store_routes(kubectl, HOSTILE) + store_corpus(kubectl, HOSTILE)
     # Before there are thousands, which would have to be listed each time.
     await_what_was_read(stage)
-    return stored + store_corpus(kubectl, HOSTILE, seed=4, number=MANY, kinds=WITHOUT_PODS)
+    return stored + store_payloads(kubectl, HOSTILE, PAYLOADS)
 
 
 def await_what_was_read(stage: Stage) -> None:

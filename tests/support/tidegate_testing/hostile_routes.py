@@ -6,7 +6,7 @@ All of it goes to one namespace, which must exist, and is sent as the bytes that
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from devcluster.kubeapi import RequestFailedError
@@ -92,10 +92,10 @@ SEEN: dict[str, dict[str, Any]] = {
 """Of what the generator makes its objects, for each kind."""
 
 
-def corpus(number: int, seed: int, kinds: Collection[str] = tuple(SEEN)) -> Iterator[tuple[str, bytes]]:
-    """Yield the generator's objects, so many of each of these kinds, with their kinds."""
-    for kind in kinds:
-        for text in hostile_documents(SEEN[kind], number, seed):
+def corpus(number: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the generator's objects, so many of each kind, with their kinds."""
+    for kind, good in SEEN.items():
+        for text in hostile_documents(good, number, seed):
             yield kind, text
 
 
@@ -112,19 +112,27 @@ def store_routes(kubectl: Kubectl, namespace: str) -> int:
     return sum(stored) + len(LARGE)
 
 
-def store_corpus(
-    kubectl: Kubectl, namespace: str, seed: int = 3, number: int = NUMBER, kinds: Collection[str] = tuple(SEEN)
-) -> int:
-    """Create the generator's objects, so many of each of these kinds; return how many the API server took.
+def store_corpus(kubectl: Kubectl, namespace: str, seed: int = 3) -> int:
+    """Create the generator's objects; return how many the API server took.
 
     Raises:
         AssertionError: it took none of a kind.
     """
-    taken = dict.fromkeys(kinds, 0)
-    for kind, text in corpus(number, seed, kinds):
+    taken = dict.fromkeys(SEEN, 0)
+    for kind, text in corpus(NUMBER, seed):
         taken[kind] += _store(kubectl, kind, namespace, text)
     assert all(taken.values()), taken
     return sum(taken.values())
+
+
+def store_payloads(kubectl: Kubectl, namespace: str, number: int, seed: int = 3) -> int:
+    """Create so many messages of which the payload alone is the generator's; return how many the API server took.
+
+    It takes three of four: no schema refuses a payload for what it is.
+    """
+    payloads = hostile_documents({"threshold": [1, {"a": "b"}]}, number, seed)
+    texts = (json.dumps(message("@")).encode().replace(b'"@"', payload) for payload in payloads)
+    return sum(_store(kubectl, "controlmessage", namespace, text) for text in texts)
 
 
 def _store(kubectl: Kubectl, kind: str, namespace: str, text: bytes) -> bool:
