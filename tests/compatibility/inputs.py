@@ -3,7 +3,7 @@
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,33 +28,39 @@ def put_files(s3: S3Client, bucket: str, folder: str) -> None:
 
 
 @contextmanager
+def _comes(send: Callable[[threading.Event], None], patience: float = 60) -> Iterator[None]:
+    """Have a function send while the context lasts; it ends soon after the event is set, within `patience` seconds."""
+    over = threading.Event()
+    sending = threading.Thread(target=send, args=(over,))
+    sending.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sending.join(patience)
+
+
+@contextmanager
 def files_put(s3: S3Client, bucket: str, folder: str) -> Iterator[None]:
     """Have them in a folder of a bucket, where more come while the context lasts: a reader never has read them all."""
     put_files(s3, bucket, folder)
-    over = threading.Event()
 
-    def put() -> None:
+    def put(over: threading.Event) -> None:
         for number, (_, text) in enumerate(itertools.cycle(orders()), 8):
             if over.wait(4):
                 return
             s3.put_object(Bucket=bucket, Key=f"{folder}/{number:06}.json", Body=text.encode())
 
-    putting = threading.Thread(target=put)
-    putting.start()
-    try:
+    with _comes(put):
         yield
-    finally:
-        over.set()
-        putting.join(60)
 
 
 @contextmanager
 def files_of(folder: Path) -> Iterator[None]:
     """Have payments, impressions and clicks in a folder of this machine; while the context lasts, more of them come."""
     folder.mkdir(parents=True)
-    over = threading.Event()
 
-    def write() -> None:
+    def write(over: threading.Event) -> None:
         for file in itertools.count():
             at = f"2026-01-01T{file // 60 % 24:02}:{file % 60:02}:00Z"
             rows = [
@@ -68,13 +74,8 @@ def files_of(folder: Path) -> Iterator[None]:
             if over.wait(0.5):
                 return
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    try:
+    with _comes(write):
         yield
-    finally:
-        over.set()
-        writing.join(60)
 
 
 @contextmanager
@@ -83,9 +84,8 @@ def records_of(brokers: str, topic: str) -> Iterator[None]:
     for name in (topic, f"{topic}-dear"):  # what they are read from, and what a script writes to
         kafka.create_topic(brokers, name, partitions=2)
     producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "acks": "all"})
-    over = threading.Event()
 
-    def send() -> None:
+    def send(over: threading.Event) -> None:
         for _, text in itertools.cycle(orders()):
             for line in text.splitlines():
                 producer.produce(topic, value=line)
@@ -93,10 +93,5 @@ def records_of(brokers: str, topic: str) -> Iterator[None]:
             if over.wait(0.5):
                 return
 
-    sending = threading.Thread(target=send)
-    sending.start()
-    try:
+    with _comes(send, 180):
         yield
-    finally:
-        over.set()
-        sending.join(180)

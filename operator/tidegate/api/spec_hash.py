@@ -163,7 +163,7 @@ def _set(tree: dict[str, Any], parts: list[str], value: Any) -> None:
 
 
 def _present(tree: dict[str, Any], fields: _Fields) -> dict[str, Any]:
-    """Return path -> value of those of some fields that are there: each mapping is looked into once."""
+    """Return path -> value of those of some fields that are there: each mapping is read once."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
         value = tree.get(name)

@@ -102,7 +102,7 @@ def decoded_size(body: bytes) -> int:
     """
     width = 1
     if body.isascii() and b"\\u" not in body:
-        pass  # nearly every object; the expressions look at each byte by itself
+        pass  # nearly every object; the expressions read each byte by itself
     elif _WIDEST.search(body):
         width = 4
     elif _WIDE.search(body):

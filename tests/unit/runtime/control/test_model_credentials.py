@@ -4,7 +4,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control_log.entries import VERSION, Segment
 from tidegate_spark.control_log.reducer import Model, State
+from tidegate_testing.serving import serving
 
 CONTENT = b"weights"
 PROGRAM = """
@@ -78,12 +78,8 @@ class Store:
 @pytest.fixture
 def store() -> Iterator[Store]:
     found = Store()
-    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-    thread.join()
+    with serving(found.server):
+        yield found
 
 
 def loaded(store: Store, folder: Path, before: str, **variables: str) -> str:

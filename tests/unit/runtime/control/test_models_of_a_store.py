@@ -19,6 +19,7 @@ from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.control_log import message, repository_in
 from tidegate_testing.fake_operations import FakeOperations
 from tidegate_testing.memory_store import Buckets
+from tidegate_testing.serving import serving
 
 
 class Store:
@@ -64,12 +65,8 @@ class Store:
 @pytest.fixture
 def store() -> Iterator[Store]:
     found = Store()
-    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-    thread.join()
+    with serving(found.server):
+        yield found
 
 
 def test_an_object_is_read_up_to_the_limit(store: Store) -> None:

@@ -13,7 +13,7 @@ from tidegate.api.spec_hash import recorded_version, spec_hash
 from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.app.actions import CreateDriver, DeleteDriver, OrderSnapshots
 from tidegate.app.builders.references import Reference
-from tidegate.app.observation import CheckedReferences
+from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.engine.rules.actions import PublishEvent
@@ -34,6 +34,13 @@ def restored(change: dict[str, Any]) -> StreamingApp:
     return launched(app_with(change), epoch=2, **known)
 
 
+def settled_without(o: Observation, *excluded: type) -> Observation:
+    """Return what is known after the next decision was carried out, in which none of these actions may be."""
+    plan = decide(o, NOW)
+    assert (plan.rule, acts(plan, *excluded)) == (plan.rule, False)
+    return settled(o)
+
+
 @pytest.mark.parametrize("is_heard", [False, True])
 @pytest.mark.parametrize(
     ("change", "around"),
@@ -52,9 +59,7 @@ def test_what_runs_and_is_what_the_spec_says_goes_on(
     driver = running_driver(app, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2) if is_heard else None, **around)
     for _ in range(5):
-        plan = decide(o, NOW)
-        assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver, CreateDriver)
     assert (o.app.status.epoch, o.app.status.applied_spec_hash, o.app.status.phase) == (5, o.spec_hash, Phase.RUNNING)
 
 
@@ -65,8 +70,7 @@ def test_what_runs_is_not_to_be_stopped_for_ever_where_somebody_gives_up_its_ver
     driver = running_driver(app, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
     for _ in range(5):
-        assert not acts(decide(o, NOW), DeleteDriver, CreateDriver)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver, CreateDriver)
     upgrade = o.app.status.upgrade
     assert upgrade is not None
     assert (upgrade.phase, upgrade.epoch, upgrade.lineage) == (UpgradePhase.GATE, 5, 2)
@@ -114,7 +118,7 @@ COPYING, REFUSED = UpgradePhase.COPYING, UpgradePhase.REFUSED
 def test_no_driver_of_the_stable_version_is_stopped_for_an_edit_that_is_to_be_copied_for_or_refused(
     recorded: UpgradePhase | None, change: dict[str, Any]
 ) -> None:
-    """The driver tells of a later launch; whatever the older status says of an upgrade, what it runs for goes on."""
+    """The driver shows a later launch; whatever the older status says of an upgrade, what it runs for goes on."""
     app = restored(change)
     if recorded is not None:
         upgrade = upgrading(app, OLD, recorded).status.upgrade
@@ -122,9 +126,7 @@ def test_no_driver_of_the_stable_version_is_stopped_for_an_edit_that_is_to_be_co
     driver = running_driver(OLD, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
     for _ in range(3):
-        plan = decide(o, NOW)
-        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver)
     status = o.app.status
     assert (status.epoch, status.lineage, status.last_stable) == (5, 2, app.status.last_stable)
 
@@ -155,9 +157,7 @@ def test_a_status_that_is_lost_beside_an_unconfirmed_start_without_state_has_no_
     driver = running_driver(OLD, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2) if is_heard else None)
     for _ in range(3):
-        plan = decide(o, NOW)
-        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver)
     upgrade = o.app.status.upgrade
     assert upgrade is not None
     assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, Reason.ABANDON_STATE_UNCONFIRMED)
@@ -180,8 +180,7 @@ def test_a_version_that_failed_and_was_rolled_back_since_is_not_rolled_back_once
     driver = running_driver(OLD, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
     for _ in range(3):
-        assert not acts(decide(o, NOW), DeleteDriver)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver)
     assert (o.app.status.lineage, o.app.status.upgrade) == (2, None)
 
 
@@ -226,9 +225,7 @@ def test_no_driver_is_stopped_for_a_version_that_was_under_test_then_and_that_th
     driver = running_driver(OLD, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
     for _ in range(3):
-        plan = decide(o, NOW)
-        assert (plan.rule, acts(plan, DeleteDriver)) == (plan.rule, False)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver)
         assert o.app.status.upgrade is not None
         assert (o.app.status.upgrade.phase, o.app.status.upgrade.to_spec_hash) == (REFUSED, spec_hash(app))
 
@@ -248,9 +245,7 @@ def test_the_number_of_partitions_in_an_older_status_is_not_that_of_the_lineage_
     driver = running_driver(app, epoch=5, ready=True)
     o = observe(app, driver=driver, agent=report_of(driver, lineage=2))
     for _ in range(5):
-        plan = decide(o, NOW)
-        assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
-        o = settled(o)
+        o = settled_without(o, DeleteDriver, CreateDriver)
         assert (o.app.status.lineage, o.app.status.state_partitions) == (2, 5)
 
 
