@@ -57,8 +57,8 @@ class DriversSnapshots:
             attempts.clear(self._own, config.lineage)
             self._fill(config.start_from)
         else:
-            if config.opening == OPENS_EMPTY:
-                attempts.clear(self._own, config.lineage)
+            if config.opening == OPENS_EMPTY and attempts.clear(self._own, config.lineage):
+                self._world.ledger.cleared(self._prefix, config.lineage)
             left = self._left_to_fill()
             if left is not None:
                 self._world.count("filled a lineage of which the status knew nothing")

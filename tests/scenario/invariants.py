@@ -24,6 +24,7 @@ from itertools import pairwise
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change, Place
 from tests.scenario.restart_rules import RestartRules, reason_of
+from tests.scenario.rollback_rules import RollbackRules
 from tests.scenario.versions import (
     may_have_had_rival,
     stands_still_for_a_place,
@@ -162,6 +163,7 @@ class Invariants:
     """The last one."""
     batches: int = 0
     rules: RestartRules = field(init=False)
+    rollbacks: RollbackRules = field(init=False)
     _begun: dict[str, _Begun] = field(default_factory=dict)
     _strays: set[tuple[str, int, int]] = field(default_factory=set)
     """Prefix, lineage and number of batches that were committed into a storage that had been emptied."""
@@ -177,6 +179,7 @@ class Invariants:
 
     def __post_init__(self) -> None:
         self.rules = RestartRules(self.api, self.violated, self.count)
+        self.rollbacks = RollbackRules(self.violated, self.count, lambda uid, lineage: (uid, lineage) in self.reached)
 
     def notice(self, change: Change) -> None:
         """Look at one change of the API server's objects."""
@@ -247,8 +250,9 @@ class Invariants:
             self.wishes[uid].deleted = self.wishes[uid].emptied = False
 
     def write_lineage(self, uid: str, before: int, after: int) -> None:
-        """Somebody wrote another lineage into a status."""
-        self.written_over.setdefault((uid, after), set()).add(before)
+        """Somebody wrote another lineage into a status; where they had removed the number, it is that of before."""
+        stood = {before} if before else {0, *self.written_over.get((uid, 0), ())}
+        self.written_over.setdefault((uid, after), set()).update(stood)
 
     def _check_app(self, change: Change) -> None:
         before, after, place = change.before or {}, change.body, change.place
@@ -268,6 +272,7 @@ class Invariants:
             applied = str((after.get("status") or {}).get("appliedSpecHash", ""))
             wanted = applied if applied in either else min(either)
             self.rules.check_app(before, after, place.path, wanted, recorded)
+            self.rollbacks.check_app(before, after, place.path, recorded=recorded)
         self._check_standstill(place.path, before, after)
         self._check_refused(place, before, after)
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
@@ -636,6 +641,14 @@ class Invariants:
             self.violated(f"{what} twice, into {partitions} partitions")
         self.partitions[at] = partitions
         self.committed_batches[at] = batch
+
+    def cleared(self, prefix: str, lineage: int) -> None:
+        """What a repartition made in a lineage is removed, for a process that is to start with nothing there."""
+        self.count("started with nothing where a repartition had left something")
+        if (prefix, lineage) in self.run_in:
+            self.violated(f"lineage {lineage} of {prefix} is removed, in which the application ran")
+        self.committed_batches.pop((prefix, lineage), None)
+        self.partitions.pop((prefix, lineage), None)
 
     def not_whole(self, prefix: str, holder: Holder) -> None:
         """A driver begins on a lineage that is not whole."""

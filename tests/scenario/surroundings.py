@@ -39,6 +39,9 @@ class Ledger(Protocol):
     def repartitioned(self, prefix: str, holder: Holder, of_lineage: int, batch: int, partitions: int) -> None:
         """The state of another lineage was repartitioned into that of a process, in a batch of its own."""
 
+    def cleared(self, prefix: str, lineage: int) -> None:
+        """What a repartition made in a lineage is removed, for a process that is to start with nothing there."""
+
     def not_whole(self, prefix: str, holder: Holder) -> None:
         """A driver begins on a lineage that somebody began to make and nobody called whole."""
 

@@ -149,7 +149,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "stableBatches": 100,
             "timeoutSeconds": 60,
             "rollbackPolicy": "Never",
-            "rollbackTo": "up-9f31a2c4-7-3",
+            "rollbackTo": "up-9f31a2c4-7-3-6745a1b2",
         },
         "control": {
             "retentionSeconds": 604800,

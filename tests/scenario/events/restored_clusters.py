@@ -74,6 +74,7 @@ def _restore_pod(w: World, path: str, then: Body | None, now: Body | None) -> No
     if then is not None:
         w.api.put_back(path, then)
         w.check.pods_put_back.add(then["metadata"]["uid"])
+        w.check.rules.failures.pop(then["metadata"]["uid"], None)  # its disk went with it, and the account on that
         w.later(w.some(0.1, _STARTED_AGAIN_WITHIN), w.cluster.find_again, path, then["metadata"]["uid"])
         w.count("a pod is there again")
 

@@ -28,7 +28,7 @@ A, B, C = "shop/orders:1", "shop/orders:2", "shop/orders:3"
 """Images of three versions."""
 NO_POD: dict[str, Any] = {IMAGE: C, "driver.podTemplate": {"spec": {"containers": "none"}}}
 """A change after which no driver pod can be made."""
-PIN, COPY = "up-u1-1-1", "up-u1-1-1-copy"
+PIN, COPY = "up-u1-1-1-6b49d200", "up-u1-1-1-6b49d200-copy"
 _OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
 _UNDER_TEST = (UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED)
 _BEFORE_A_LAUNCH = (*_OLD_RUNS, UpgradePhase.STOPPING, UpgradePhase.REFUSED)

@@ -85,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
+    running.wait_to_hear_later_driver,
     running.keep_driver_of_invalid_spec,
     running.stop_driver_of_changed_spec,
     restarting.ignore_stale_pod,

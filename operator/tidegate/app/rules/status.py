@@ -221,6 +221,8 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
         return 0
     if verdict.launch:
         return _partitions_at_launch(o, lineage)
+    if any(verdict.adopt):
+        return known.state_partitions  # what the spec says was of another lineage, and this one's driver will report it
     reported = _reported_partitions(o)
     if reported:
         return known.state_partitions if known.state_partitions in reported else max(reported)

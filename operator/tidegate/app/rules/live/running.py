@@ -26,7 +26,7 @@ from tidegate.app.rules.pods.executors import (
     unknown_values_problem,
 )
 from tidegate.app.rules.pods.overdue import OVERDUE
-from tidegate.app.rules.upgrade.record import is_pending, runs_ready
+from tidegate.app.rules.upgrade.record import BEFORE_A_LAUNCH, is_pending, may_be_heard_yet, runs_ready
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.engine.rules.health import Health, health_without_start
@@ -96,6 +96,19 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
     )
 
 
+def wait_to_hear_later_driver(o: Observation, now: float) -> Verdict | None:
+    """Decide nothing beside a status from before the launch of the driver that runs, until its agent is heard.
+
+    Its report says in which lineage it runs, which voids what such a status says of upgrades: for that it would be
+    stopped, with no copy and no rehearsal. Nor is its epoch recorded before: then nobody could see how old the rest is.
+    """
+    driver = o.driver
+    if driver is None or driver.epoch <= o.app.status.epoch or not may_be_heard_yet(o):
+        return None
+    message = messages.running(driver.name)
+    return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.RUNNING, message, silent=True, wake_after=AGENT_PATIENCE)
+
+
 def keep_driver_of_invalid_spec(o: Observation, now: float) -> Verdict | None:
     """Leave a driver as it is while no pod can be made of the changed spec: nothing would come after it."""
     driver = o.driver
@@ -125,13 +138,19 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
 
 
 def _is_replaced(o: Observation, driver: PodRecord) -> bool:
-    """Return whether a driver is not the one that is to run: of another version, or from before a rollback.
+    """Return whether a driver is not the one that is to run: of another version, or on the state to be left.
 
     A rollback by hand may go back to the very version that runs: it did not differ in more than its number, or offsets.
+    Whoever lost the status may run the spec's version on state in the former number of partitions, and an older status
+    has it repartitioned: the launch of this version follows only on that.
     """
     upgrade = o.app.status.upgrade
-    is_left = upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
-    return is_left or driver.spec_hash != o.spec_hash
+    if driver.spec_hash != o.spec_hash:
+        return True
+    if upgrade is None or driver.epoch > o.app.status.epoch:
+        return False
+    is_left = upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
+    return is_left or (upgrade.phase in BEFORE_A_LAUNCH and is_pending(upgrade))
 
 
 def why_another_version(o: Observation) -> tuple[Reason, str]:

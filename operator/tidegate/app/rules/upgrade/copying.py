@@ -37,18 +37,7 @@ def is_copied_first(o: Observation, fresh: UpgradeStatus) -> bool:
         return False
     if fresh.repartition is not None:
         return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
-    return fresh.mode is UpgradeMode.SNAPSHOT and (record.takes_orders(o) or _may_be_heard_yet(o))
-
-
-def _may_be_heard_yet(o: Observation) -> bool:
-    """Return whether the agent of a driver that runs was not heard yet, and nobody knows that it is silent.
-
-    An operator that has just begun to decide has heard nobody, and finds the edits that were made meanwhile.
-    """
-    driver = o.driver
-    if driver is None or o.agent is not None or o.silence or lacks_key(o):
-        return False
-    return driver.running and driver.ready and not driver.terminating and driver.app_uid == o.app.metadata.uid
+    return fresh.mode is UpgradeMode.SNAPSHOT and (record.takes_orders(o) or record.may_be_heard_yet(o))
 
 
 def why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:

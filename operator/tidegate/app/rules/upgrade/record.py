@@ -21,7 +21,7 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.api.values.plain_secrets import SecretGoneError, without_secrets
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, has_other_key
 from tidegate.app.rules.origin import lineage_of
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport
@@ -275,6 +275,17 @@ def takes_orders(o: Observation) -> bool:
     if driver is None or driver.terminating or o.agent is None or driver.app_uid != o.app.metadata.uid:
         return False
     return o.agent.report.state is DriverState.RUNNING
+
+
+def may_be_heard_yet(o: Observation) -> bool:
+    """Return whether the agent of a driver that runs was not heard yet, and nobody knows that it is silent.
+
+    An operator that has just begun to decide has heard nobody, and finds the edits that were made meanwhile.
+    """
+    driver = o.driver
+    if driver is None or o.agent is not None or o.silence or has_other_key(o, driver):
+        return False
+    return driver.running and driver.ready and not driver.terminating and driver.app_uid == o.app.metadata.uid
 
 
 def runs_ready(o: Observation) -> bool:

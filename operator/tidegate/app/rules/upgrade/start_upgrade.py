@@ -296,9 +296,12 @@ def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: fl
 
 def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
     status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
+    assert fresh.start_time is not None
+    begun = int(fresh.start_time.timestamp())
     snapshot = RollbackSnapshot(
-        # Unique for ever, also if the status is lost: its loss costs an epoch.
-        id=f"up-{uid}-{status.epoch}-{fresh.number}",
+        # Unique for ever, also if an older status comes back, whose epoch and number were used already: the storage
+        # would know other batches of a snapshot of that id, or that it was deleted.
+        id=f"up-{uid}-{status.epoch}-{fresh.number}-{begun:x}",
         lineage=fresh.lineage,
         partitions=status.state_partitions,
         fallbacks=_fallbacks(o),

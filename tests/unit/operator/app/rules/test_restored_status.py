@@ -1,6 +1,6 @@
 """An older status that a backup brings back has no running driver stopped for the version that it names. Pure.
 
-The driver shows that its version is the spec's. Whether its agent was heard already makes no difference.
+The driver shows that it was launched later. Nothing is done about it before its agent is heard or known to be silent.
 """
 
 from dataclasses import replace
@@ -17,6 +17,7 @@ from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
@@ -34,6 +35,11 @@ def restored(change: dict[str, Any]) -> StreamingApp:
     return launched(app_with(change), epoch=2, **known)
 
 
+def known_of(agent: str, driver: PodRecord) -> dict[str, Any]:
+    """Return what an observation has of the agent of a driver in lineage 2: it was heard, or is known to be silent."""
+    return {"agent": report_of(driver, lineage=2)} if agent == "heard" else {"silence": "the connection timed out"}
+
+
 def settled_without(o: Observation, *excluded: type) -> Observation:
     """Return what is known after the next decision was carried out, in which none of these actions may be."""
     plan = decide(o, NOW)
@@ -41,7 +47,7 @@ def settled_without(o: Observation, *excluded: type) -> Observation:
     return settled(o)
 
 
-@pytest.mark.parametrize("is_heard", [False, True])
+@pytest.mark.parametrize("agent", ["heard", "silent"])
 @pytest.mark.parametrize(
     ("change", "around"),
     [
@@ -53,11 +59,11 @@ def settled_without(o: Observation, *excluded: type) -> Observation:
     ids=["an edit", "larger than the limit", "without state, unconfirmed", "with what is gone since"],
 )
 def test_what_runs_and_is_what_the_spec_says_goes_on(
-    change: dict[str, Any], around: dict[str, Any], is_heard: bool
+    change: dict[str, Any], around: dict[str, Any], agent: str
 ) -> None:
     app = restored(change)
     driver = running_driver(app, epoch=5, ready=True)
-    o = observe(app, driver=driver, agent=report_of(driver, lineage=2) if is_heard else None, **around)
+    o = observe(app, driver=driver, **around, **known_of(agent, driver))
     for _ in range(5):
         o = settled_without(o, DeleteDriver, CreateDriver)
     assert (o.app.status.epoch, o.app.status.applied_spec_hash, o.app.status.phase) == (5, o.spec_hash, Phase.RUNNING)
@@ -106,6 +112,35 @@ def test_what_ran_beside_it_is_not_followed_by_the_version_of_the_older_status_w
     assert upgrade is None or upgrade.phase is not UpgradePhase.REFUSED
 
 
+# --- an agent that was not heard yet ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recorded", [None, *UpgradePhase])
+@pytest.mark.parametrize("version", ["stable", "edited", "another"])
+def test_nothing_is_done_about_a_driver_of_a_later_launch_before_its_agent_is_heard(
+    recorded: UpgradePhase | None, version: str
+) -> None:
+    """What an older status says of an upgrade would stop it; its report voids that, and is there in a few seconds."""
+    app = restored({"application.args": ["new"]})
+    if recorded is not None:
+        upgrade = upgrading(app, OLD, recorded).status.upgrade
+        app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
+    of = {"stable": OLD, "edited": app, "another": app_with({"application.args": ["between"]})}
+    driver = running_driver(of[version], epoch=5, ready=True)
+    o = observe(app, driver=driver)
+    plan = decide(o, NOW)
+    assert (plan.rule, plan.actions) == ("wait_to_hear_later_driver", ())
+    assert plan.wake_after is not None
+    heard = replace(o, agent=report_of(driver, lineage=2))
+    assert status_of(decide(heard, NOW)).lineage == 2
+
+
+def test_a_driver_of_a_later_launch_is_stopped_when_it_is_to_be_suspended_though_its_agent_was_not_heard_yet() -> None:
+    app = restored({"application.args": ["old"], "suspend": True})
+    o = observe(app, driver=running_driver(OLD, epoch=5, ready=True))
+    assert acts(decide(o, NOW), DeleteDriver)
+
+
 # --- an edit beside it ------------------------------------------------------------------------------------------------
 
 
@@ -151,11 +186,11 @@ def test_the_upgrade_to_an_edit_starts_from_what_the_driver_reports(
     }
 
 
-@pytest.mark.parametrize("is_heard", [False, True])
-def test_a_status_that_is_lost_beside_an_unconfirmed_start_without_state_has_no_driver_stopped(is_heard: bool) -> None:
+@pytest.mark.parametrize("agent", ["heard", "silent"])
+def test_a_status_that_is_lost_beside_an_unconfirmed_start_without_state_has_no_driver_stopped(agent: str) -> None:
     app = app_with(STATELESS, status=StreamingAppStatus())
     driver = running_driver(OLD, epoch=5, ready=True)
-    o = observe(app, driver=driver, agent=report_of(driver, lineage=2) if is_heard else None)
+    o = observe(app, driver=driver, **known_of(agent, driver))
     for _ in range(3):
         o = settled_without(o, DeleteDriver)
     upgrade = o.app.status.upgrade
@@ -258,3 +293,21 @@ def test_a_driver_in_another_lineage_that_runs_the_former_number_goes_on_with_it
     assert (plan.rule, acts(plan, DeleteDriver, CreateDriver)) == (plan.rule, False)
     o = settled(o)
     assert (o.app.status.lineage, o.app.status.state_partitions) == (2, 4)
+
+
+def test_a_version_that_runs_on_the_former_number_is_stopped_where_an_older_status_has_the_state_repartitioned() -> (
+    None
+):
+    """It was launched when the status was lost, and nothing was known of a number: nothing would stop it otherwise."""
+    four, five = (app_with({"state.partitions": number}) for number in (4, 5))
+    stable = StableSpec(spec_hash=spec_hash(four), spec=recorded_version(four.spec), lineage=1)
+    known = {"applied_spec_hash": stable.spec_hash, "last_stable": stable, "phase": Phase.RUNNING}
+    app = launched(five, epoch=2, state_partitions=4, **known)
+    driver = running_driver(app, epoch=5, ready=True)
+    query = QueryReport("main", batch_id=9, committed=9, state_partitions=4)
+    o = observe(app, driver=driver, agent=report_of(driver, lineage=1, queries=(query,)))
+    o = settled(settled(o))
+    assert o.app.status.upgrade is not None
+    assert (o.app.status.epoch, o.app.status.upgrade.phase) == (5, UpgradePhase.STOPPING)
+    plan = decide(o, NOW)
+    assert (plan.rule, acts(plan, DeleteDriver)) == ("stop_driver_of_changed_spec", True)

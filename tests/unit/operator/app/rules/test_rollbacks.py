@@ -201,7 +201,9 @@ def test_once_it_changes_it_is_tried_again_with_a_pin_of_the_new_lineage(change:
     status = msgspec.structs.replace(back.status, lineage=2)
     plan = decide(observe(app_with({IMAGE: B, **change}, status=status), **runs(version(A, 3))), NOW)
     assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
-    assert record(plan).rollback_snapshot == RollbackSnapshot(id="up-u1-3-2", lineage=2, copy="up-u1-3-2-copy")
+    assert record(plan).rollback_snapshot == RollbackSnapshot(
+        id="up-u1-3-2-6b49d200", lineage=2, copy="up-u1-3-2-6b49d200-copy"
+    )
     assert PIN in record(plan).obsolete
 
 
@@ -264,7 +266,7 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
     assert (config.executor.image, config.lineage) == (C, 2)
     assert config.start_from == launch_of(launched_back).start_from
     assert config.pin is not None
-    assert config.pin.snapshot == "up-u1-3-2"
+    assert config.pin.snapshot == "up-u1-3-2-6b49d200"
 
 
 def next_rollback(app: StreamingApp) -> DriverConfig:
@@ -288,7 +290,7 @@ def test_where_nothing_was_seen_to_run_in_a_rollbacks_lineage_the_next_one_knows
     launched_back = decide(observe(rolling_back()), NOW)
     start = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back))).start_from
     assert start is not None
-    assert (start.snapshot, start.lineage, start.holder) == ("up-u1-3-2", 2, "rollback-up-u1-3-2")
+    assert (start.snapshot, start.lineage, start.holder) == ("up-u1-3-2-6b49d200", 2, "rollback-up-u1-3-2-6b49d200")
     assert start.otherwise == (EarlierPin(PIN, f"rollback-{PIN}", 1),)
 
 
@@ -311,7 +313,12 @@ def test_where_something_did_the_next_rollback_starts_from_its_end_and_nothing_e
     config = next_rollback(app_with({IMAGE: C}, status=status_of(ran)))
     start = config.start_from
     assert start is not None
-    assert (start.snapshot, start.lineage, start.otherwise, config.expects_otherwise) == ("up-u1-3-2", 2, (), ())
+    assert (start.snapshot, start.lineage, start.otherwise, config.expects_otherwise) == (
+        "up-u1-3-2-6b49d200",
+        2,
+        (),
+        (),
+    )
 
 
 def test_what_a_rollback_may_have_to_start_from_is_not_disposed_of_before_the_upgrade_after_it() -> None:
@@ -564,7 +571,7 @@ def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() 
     done = upgraded(launched(app_with({IMAGE: C}), 4), version(A, 3))
     assert done.status.upgrade is not None
     number_two = msgspec.structs.replace(
-        done.status.upgrade, rollback_snapshot=RollbackSnapshot(id="up-u1-3-2", lineage=2)
+        done.status.upgrade, rollback_snapshot=RollbackSnapshot(id="up-u1-3-2-6b49d200", lineage=2)
     )
     app = msgspec.structs.replace(done, status=msgspec.structs.replace(done.status, upgrade=number_two))
     plan = decide(observe(asked(app), **runs(version(C, 4))), NOW)

@@ -1,10 +1,12 @@
 """What the storage says of epoch and lineage takes the place of what the status says. Pure."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import (
     Phase,
     RepartitionResult,
@@ -48,8 +50,8 @@ from tidegate_testing.observations import (
     report_of,
     running_driver,
 )
-from tidegate_testing.plans import acts, status_of, written
-from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_test, upgraded
+from tidegate_testing.plans import acts, settled, status_of, written
+from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_test, upgraded, upgrading
 
 BEGAN = StartedFrom(snapshot_name=PIN, id=PIN, app_uid=UID, lineage=3, uri="s3://streams/apps/shop/orders")
 
@@ -150,9 +152,10 @@ def test_a_driver_that_runs_gives_a_status_that_was_lost_its_epoch_and_lineage()
     assert not acts(plan, DeleteDriver, RecordLaunch)
 
 
-def test_a_driver_whose_agent_was_not_heard_yet_gives_it_no_lineage() -> None:
+def test_a_driver_whose_agent_is_silent_gives_it_no_lineage() -> None:
     app = app_with(status=StreamingAppStatus())
-    reported = status_of(decide(observe(app, driver=running_driver(app, epoch=9, ready=True)), NOW))
+    driver = running_driver(app, epoch=9, ready=True)
+    reported = status_of(decide(observe(app, driver=driver, silence="the connection timed out"), NOW))
     assert (reported.epoch, reported.lineage) == (9, 0)
 
 
@@ -225,3 +228,19 @@ def test_a_driver_of_another_version_is_still_to_stop() -> None:
     app = under_test(UpgradePhase.STOPPING, to_spec_hash="another")
     upgrade = status_of(decide(observe(app, **runs(app, committed=1)), NOW)).upgrade
     assert upgrade is None or upgrade.phase is not UpgradePhase.GATE
+
+
+def test_a_lineage_that_is_taken_over_has_not_the_number_of_partitions_that_the_former_one_was_to_keep() -> None:
+    """It has the wanted one already, and would be repartitioned once more."""
+    old, tested = (app_with({"application.args": args, "state.partitions": 4}) for args in (["old"], ["new"]))
+    edited = app_with({"application.args": ["new"], "state.partitions": 3})
+    gate = upgrading(tested, old, UpgradePhase.GATE).status
+    app = with_status(launched(edited, epoch=3), last_stable=gate.last_stable, upgrade=gate.upgrade, state_partitions=4)
+    behind = driver_of(app, spec_hash=spec_hash(tested), **fenced(adopt_epoch=5, adopt_lineage=3))
+    o = observe(app, driver=behind)
+    assert "keeps its 4 partitions" in decide(o, NOW).message
+    for driver in (behind, None):
+        o = settled(replace(o, driver=driver))
+        upgrade = o.app.status.upgrade
+        assert o.app.status.lineage == 3
+        assert upgrade is None or upgrade.repartition is None

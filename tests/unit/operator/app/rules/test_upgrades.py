@@ -277,7 +277,9 @@ def test_the_pin_of_the_upgrade_before_is_disposed_of_when_the_next_one_begins()
     done = upgraded(launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING), app_with({IMAGE: A}))
     plan = decide(observe(edited(done, {IMAGE: C}), **runs(done)), NOW)
     assert record(plan).obsolete == (COPY, PIN)
-    assert record(plan).rollback_snapshot == RollbackSnapshot(id="up-u1-2-2", lineage=1, copy="up-u1-2-2-copy")
+    assert record(plan).rollback_snapshot == RollbackSnapshot(
+        id="up-u1-2-2-6b49d200", lineage=1, copy="up-u1-2-2-6b49d200-copy"
+    )
     assert order_of(plan).orders.dispose == (COPY, PIN)
 
 

@@ -1,0 +1,130 @@
+"""A rollback is carried out once, whatever status comes back from before it.
+
+The record of an upgrade in such a status could undo what has been undone, and with it all that was done since.
+"""
+
+import copy
+from functools import partial
+
+import pytest
+
+from tests.scenario import schedule
+from tests.scenario.api_server import Body
+from tests.scenario.events import choose_among, losses, people
+from tests.scenario.repartition_courses import at_rest, phase_of, status_of, until
+from tests.scenario.schedule import Result, misfortune, run_course
+from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
+from tidegate.app.rules.upgrade import record
+from tidegate_testing.mistakes import Course, Mistake, planted
+
+SEEDS = range(12)
+SCHEDULES = 200
+"""So many are tried when the recorded one no longer fails."""
+PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
+MIXED = misfortune(
+    choose_among(
+        losses.back_up,
+        losses.restore_status,
+        people.edit_args,
+        people.break_next_version,
+        people.ask_for_rollback,
+    )
+)
+
+
+async def a_stable_version(w: World) -> None:
+    """Have an application with a version that can be gone back to."""
+    w.faults.clear()
+    w.start_operator()
+    rules = {"mode": "Snapshot", "rehearsal": None, "rollbackPolicy": "OnFailure", "stableBatches": 1}
+    people.create(w, ORDERS, upgrade={**rules, "timeoutSeconds": 600})
+    people.edit(w, ORDERS, {"restart": {"policy": "OnFailure", "maxFailures": 10}})
+    await until(w, "stable", lambda: "lastStable" in status_of(w))
+
+
+async def noted_until(w: World, phase: str, noted: list[Body]) -> None:
+    """Note the statuses that the application has until its upgrade is so far."""
+
+    def is_so() -> bool:
+        status = status_of(w)
+        if status.get("upgrade") and status not in noted:
+            noted.append(copy.deepcopy(status))
+        return phase_of(w) == phase
+
+    await until(w, phase, is_so, seconds=2.0)
+
+
+async def put_back(w: World, noted: list[Body]) -> None:
+    """Have the application run on after a rollback, and then one of its earlier statuses put back."""
+    lineage = status_of(w).get("lineage", 0)
+    await until(w, "run in", lambda: w.check.runs_in.get(PREFIX, 0) == lineage)
+    await w.sleep(w.rng.uniform(0.0, 300.0))
+    app = w.app(ORDERS)
+    assert app is not None
+    losses.put_status(w, app, w.rng.choice(noted))
+    losses.with_driver(w, app)
+    if w.leader is not None and w.rng.random() < 0.5:
+        w.crash(w.leader, "with what it knows of the rollback")
+    await at_rest(w)
+
+
+async def failed(w: World, result: Result) -> None:
+    """A version fails at its gate and is rolled back."""
+    await a_stable_version(w)
+    noted = list[Body]()
+    app = w.app(ORDERS)
+    assert app is not None
+    people.edit(w, ORDERS, {"application": {"args": ["--broken"]}})
+    w.bugs[app["metadata"]["uid"]] = w.check.hash_of(app)
+    await noted_until(w, "RolledBack", noted)
+    await put_back(w, noted)
+
+
+async def asked_for(w: World, result: Result) -> None:
+    """A version passes its gate, and somebody has it rolled back."""
+    await a_stable_version(w)
+    noted = list[Body]()
+    people.edit(w, ORDERS, {"application": {"args": ["--new"]}})
+    await noted_until(w, "Completed", noted)
+    await w.sleep(w.rng.uniform(0.0, 100.0))
+    pin = people.rollback_snapshot(w.app(ORDERS) or {})
+    people.edit(w, ORDERS, {"upgrade": {"rollbackTo": pin}})
+    await noted_until(w, "RolledBack", noted)
+    await put_back(w, noted)
+
+
+COURSES = (failed, asked_for, MIXED)
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("course", COURSES, ids=["failed", "asked for", "mixed"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_taken_back_twice_whatever_status_comes_back(course: schedule.Course, seed: int) -> None:
+    assert run_course(seed, course).violations == []
+
+
+MISTAKES = {
+    "with_what_an_earlier_record_can_undo": Mistake(
+        record,
+        "_kept",
+        "return None if upgrade.phase is UpgradePhase.FAILED else "
+        "replace(without_rollback_snapshot(upgrade), previous=None)",
+        "return upgrade",
+    )
+}
+PLANTED = planted(__file__, MISTAKES)
+
+
+def shows(seed: Course) -> bool:
+    """Return whether an application is rolled back for a second time."""
+    return any("once more" in text for text in run_course(int(seed), asked_for).violations)
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_second_rollback_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED.assert_noticed_by_schedules(name, partial(MISTAKES[name].plant, monkeypatch), shows, SCHEDULES)
+
+
+def test_there_is_a_schedule_for_each_mistake_and_for_nothing_else() -> None:
+    assert list(PLANTED.recorded()) == list(MISTAKES)
