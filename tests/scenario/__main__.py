@@ -3,12 +3,14 @@
 import argparse
 import os
 import sys
+from functools import partial
 
+from tests.scenario.courses import MIXED, NAMES, load
 from tests.scenario.coverage import add, report
 from tests.scenario.ranges import Progress, stop_on_signal
 from tests.scenario.reporting import Reporting, show_log
-from tests.scenario.schedule import Result, run
-from tests.scenario.workers import Lost, run_all
+from tests.scenario.schedule import Result, run_course
+from tests.scenario.workers import Lost, run_all, run_block
 
 
 def main(arguments: list[str]) -> int:
@@ -17,34 +19,39 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many schedules")
     parser.add_argument("--first", type=int, default=0, help="seed of the first one")
     parser.add_argument("--seed", type=int, help="run this one and tell what happens")
+    named = f"what happens: {', '.join(NAMES)}"
+    parser.add_argument("--course", choices=NAMES, default=MIXED, metavar="NAME", help=named)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first failure")
     asked = parser.parse_args(arguments)
     if asked.seed is not None:
-        return show(asked.seed)
-    return run_many(range(asked.first, asked.first + asked.count), asked.processes, asked.keep_going)
+        return show(asked.seed, asked.course)
+    return run_many(range(asked.first, asked.first + asked.count), asked.processes, asked.keep_going, asked.course)
 
 
-def show(seed: int) -> int:
+def show(seed: int, course: str = MIXED) -> int:
     """Run one schedule and print everything that happens in it."""
 
     def note(at: float, who: str, text: str) -> None:
         print(f"{at:9.2f}  {who:18}  {text}")
 
     show_log(note)
-    result = run(seed, note)
+    result = run_course(seed, load(course), note)
     print(f"\nseed {seed}: " + ("; ".join(result.violations) if result.violations else "holds"))
     return 1 if result.violations else 0
 
 
-def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
-    """Run schedules in several processes, with progress; print failing seeds, what was covered and how far it has got.
+def run_many(seeds: range, processes: int, keep_going: bool = False, course: str = MIXED) -> int:
+    """Run schedules of a course in several processes, with progress; print failing seeds, and how far it has got.
 
-    The first SIGTERM or SIGINT has it end when what is under way was run.
+    Of the mix of all misfortunes it prints what was covered, too. The first SIGTERM or SIGINT has it end when what is
+    under way was run.
     """
-    total, progress, lost = Result(-1), Progress(seeds), list[Lost]()
+    options = "" if course == MIXED else f"--course {course} "
+    total, progress, lost = Result(-1), Progress(seeds, options), list[Lost]()
+    work = run_block if course == MIXED else partial(run_block, name=course)
     with Reporting(len(seeds)) as reporting, stop_on_signal() as stop:
-        for news in run_all(seeds, processes, stop=stop):
+        for news in run_all(seeds, processes, work, stop):
             if isinstance(news, Lost):
                 lost.append(news)
                 reporting.say(f"{news}")
@@ -53,11 +60,13 @@ def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
             for result in news:
                 add(total, result)
                 if result.violations:
-                    reporting.say(f"seed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}")
+                    again = f"make scenario SEED={result.seed}" + (f" ARGS='{options.strip()}'" if options else "")
+                    reporting.say(f"seed {result.seed}: {result.violations[0]}\n  {again}")
             reporting.advance(len(news), len(progress.failing))
             if progress.failing and not keep_going:
                 break
-    print(report(total))
+    if course == MIXED:
+        print(report(total))
     for each in lost:
         print(each)
     print(f"failing seeds: {' '.join(map(str, progress.failing)) or 'none'}")

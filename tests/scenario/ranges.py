@@ -49,6 +49,8 @@ class Progress:
     """Which seeds of a range were run; blocks of them are told in any order."""
 
     seeds: range
+    options: str = ""
+    """With which the run was begun, other than the seeds; each with a blank after it."""
     count: int = 0
     """How many were run."""
     failing: list[int] = field(default_factory=list)
@@ -78,4 +80,4 @@ class Progress:
         held = f"held: seeds {first} to {end - 1}{but}" if end > first else f"held: no seed from {first} on"
         if end == self.seeds.stop:
             return held
-        return f"{held}\nto go on: make scenario N={self.seeds.stop - end} ARGS='--first {end}'"
+        return f"{held}\nto go on: make scenario N={self.seeds.stop - end} ARGS='{self.options}--first {end}'"

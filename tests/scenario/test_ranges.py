@@ -1,7 +1,6 @@
 """A run of many schedules that is asked to end says how far it has got, so that the next one goes on there."""
 
 import signal
-from functools import partial
 
 import pytest
 
@@ -22,7 +21,7 @@ def test_a_run_that_gets_a_signal_ends_its_block_and_says_where_to_go_on(
         return [Result(seed) for seed in seeds]
 
     before = signal.getsignal(number)
-    monkeypatch.setattr(command, "run_all", partial(run_all, work=ask_in_second_block))
+    monkeypatch.setattr(command, "run_block", ask_in_second_block)
     assert command.main(["--first", "7", "--count", str(4 * BLOCK), "--processes", "1"]) == 128 + number
     next_one = 7 + 2 * BLOCK
     reported = capsys.readouterr().out
@@ -48,6 +47,12 @@ def test_seeds_beyond_one_that_is_missing_are_run_again() -> None:
     assert str(progress) == "held: no seed from 5 on\nto go on: make scenario N=10 ARGS='--first 5'"
     progress.note(Result(seed) for seed in (5, 6, 11))
     assert str(progress) == "held: seeds 5 to 8\nto go on: make scenario N=6 ARGS='--first 9'"
+
+
+def test_a_run_of_a_course_says_that_it_is_to_go_on_with_that_course() -> None:
+    progress = Progress(range(5), "--course lost-labels ")
+    progress.note([Result(0)])
+    assert str(progress) == "held: seeds 0 to 0\nto go on: make scenario N=4 ARGS='--course lost-labels --first 1'"
 
 
 def test_seeds_that_fail_are_named_beside_those_that_held() -> None:

@@ -21,7 +21,7 @@ SEEDS = range(12)
 SCHEDULES = 200
 """So many are tried when the recorded one no longer fails."""
 PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
-MIXED = misfortune(
+OLDER = misfortune(
     choose_among(
         losses.back_up,
         losses.restore_status,
@@ -93,11 +93,11 @@ async def asked_for(w: World, result: Result) -> None:
     await put_back(w, noted)
 
 
-COURSES = (failed, asked_for, MIXED)
+COURSES = (failed, asked_for, OLDER)
 
 
 @pytest.mark.usefixtures("quiet_log")
-@pytest.mark.parametrize("course", COURSES, ids=["failed", "asked for", "mixed"])
+@pytest.mark.parametrize("course", COURSES, ids=["failed", "asked for", "older statuses"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_taken_back_twice_whatever_status_comes_back(course: schedule.Course, seed: int) -> None:
     assert run_course(seed, course).violations == []

@@ -9,9 +9,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
+from tests.scenario.courses import MIXED, load
 from tests.scenario.ranges import Stop
 from tests.scenario.reporting import quiet
-from tests.scenario.schedule import Result, run
+from tests.scenario.schedule import Course, Result, run_course
 
 BLOCK = 50
 """Schedules that a process runs before it tells of them."""
@@ -32,20 +33,21 @@ class Lost:
         return f"a process ended without a word while it ran one of the blocks of seeds {seeds}"
 
 
-def run_block(seeds: range) -> list[Result]:
-    """Run some schedules in this process."""
+def run_block(seeds: range, name: str = MIXED) -> list[Result]:
+    """Run some schedules of a course in this process."""
     quiet(for_good=True)
+    course = load(name)
     gc.collect()
     gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
     gc.set_threshold(20_000, 20, 20)
-    results = [_timed(seed) for seed in seeds]
+    results = [_timed(seed, course) for seed in seeds]
     gc.unfreeze()
     return results
 
 
-def _timed(seed: int) -> Result:
+def _timed(seed: int, course: Course) -> Result:
     began = time.process_time()
-    result = run(seed)
+    result = run_course(seed, course)
     result.processor_seconds = time.process_time() - began
     return result
 
