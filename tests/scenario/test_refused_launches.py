@@ -9,11 +9,12 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.api_server import PODS, SECRETS, Body, Change, Place, RefusedError
+from tests.scenario.api_server import APPS, PODS, SECRETS, Body, Change, Place, RefusedError
 from tests.scenario.events import choose_among, losses, operators, people
 from tests.scenario.schedule import Result, misfortune, run_course
 from tests.scenario.world import World
 from tidegate.app.rules.launch import launch
+from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = (*range(24), 56)
@@ -53,15 +54,23 @@ REFUSED = misfortune(
 
 
 async def refused(w: World, result: Result) -> None:
-    """Have that happen, and say so if an application has something retained that never had a driver."""
+    """Have that happen, and say so if an application has something retained that never had a driver.
+
+    Unless its operator ended between the finalizer and the driver, one moment after the other: nobody else can know
+    whether that launch was recorded, and the purge finds what another application has in a folder of its place.
+    """
     launched: set[str] = set()
+    promised: dict[str, str] = {}
 
     def note(change: Change) -> None:
         body = change.body
+        if change.place.plural == APPS and FINALIZER in body["metadata"].get("finalizers", ()):
+            promised.setdefault(body["metadata"]["uid"], w.api.by.split()[0] if w.api.by else "")
         if change.place.plural == PODS and change.place.name.endswith("-driver"):
             launched.update(owner["uid"] for owner in body["metadata"].get("ownerReferences", ()))
         about = body.get("involvedObject", {})
-        if body.get("reason") == "StorageRetained" and about["uid"] not in launched:
+        is_alive = promised.get(about.get("uid", "")) in {each.name for each in w.operators}
+        if body.get("reason") == "StorageRetained" and about["uid"] not in launched and is_alive:
             w.violated(f"{about['name']} {RETAINED}")
 
     w.api.listeners.append(note)
