@@ -21,7 +21,8 @@ DESCRIPTION = f"""
 Faults on a real cluster while records flow and the application is rescaled, then an account of every record: in the
 application's state, and in its output deduplicated by id. Exit code {OK}: none lost, none wrong, every fault survived;
 {WRONG}: some record is lost or wrong (also when that was planted and found); {INCOMPLETE}: a fault was not survived, or
-the run proves nothing; {BLIND}: what was planted was not found.
+the run proves nothing; {BLIND}: what was planted was not found. The first SIGTERM or SIGINT while faults are injected
+has it end after the present one, with its account, and say how to go on (exit code 128 and the signal's number).
 """
 
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run chaos as the arguments say; return the exit code."""
     options = _parser().parse_args(arguments)
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
-    faults = plan(options.faults, seed, options.only or tuple(Kind))
+    faults = plan(options.faults, seed, options.only or tuple(Kind))[max(0, options.first - 1) :]
     settings = Settings(
         rate=options.rate,
         keys=options.keys,
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
         executors=options.executors,
     )
     say = since_now()
-    say(f"seed {seed}, {len(faults)} faults; the same again: --seed {seed}")
+    which = f"{len(faults)} faults" if options.first <= 1 else f"faults {options.first} to {options.faults}"
+    say(f"seed {seed}, {which}; the same again: --seed {seed}")
     for fault in faults:
         print(f"  {fault}")
     if options.dry_run:
@@ -50,7 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     with live_cluster(options.name, bucket=bucket, namespace="chaos", files=scripts, say=say) as live:
         result = run(live, faults, settings, say)
     _show(result)
-    shown = summary(result.outcomes, result.verdict, result.rescaled, parameters(settings, seed=seed))
+    numbers = {"seed": seed, "of": options.faults, "first": options.first, "last": last_of(result, options.first)}
+    if numbers["last"] < options.faults:
+        print(to_go_on(seed, options.faults, numbers["last"] + 1, options.only))
+    shown = summary(result.outcomes, result.verdict, result.rescaled, parameters(settings, **numbers))
     print(json.dumps({**shown, "problems": list(result.problems), "machine": machine()}), flush=True)
     return exit_code(result, options.plant)
 
@@ -64,6 +69,17 @@ def _show(result: Result) -> None:
         print(f"problem: {problem}")
 
 
+def last_of(result: Result, first: int) -> int:
+    """Return the number of the last fault that was survived, the one before the first if none was; pure."""
+    return max((each.fault.number for each in result.outcomes if each.recovered is not None), default=first - 1)
+
+
+def to_go_on(seed: int, faults: int, first: int, only: Sequence[Kind] | None) -> str:
+    """Return how the rest of a plan is run; pure."""
+    kinds = f" --only {' '.join(only)}" if only else ""
+    return f"to go on: make chaos N={faults} ARGS='--seed {seed} --first {first}{kinds}'"
+
+
 def exit_code(result: Result, plant: str) -> int:
     """Return how the command ends; pure."""
     kind = {"loss": "lost", "duplicate": "doubled"}.get(plant)
@@ -71,7 +87,9 @@ def exit_code(result: Result, plant: str) -> int:
         return BLIND
     if not result.verdict.ok:
         return WRONG
-    return INCOMPLETE if result.problems else OK
+    if result.problems:
+        return INCOMPLETE
+    return 128 + result.signal if result.signal else OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--faults", type=int, default=10, help="how many; N=… of make chaos")
     add("--seed", type=int, help="of the order and timing of the faults; printed, random if not given")
+    add("--first", type=int, default=1, help="number of the fault to begin with: what is before it has been run")
     add("--only", type=Kind, nargs="+", metavar="KIND", help=f"only faults of these kinds: {', '.join(Kind)}")
     add("--plant", choices=("none", "loss", "duplicate"), default="none", help="have the application make that mistake")
     add("--name", default="chaos", help="development cluster; started and taken down, unless it runs already")

@@ -21,6 +21,7 @@ from tests.chaos.rescaling import Rescaler
 from tests.chaos.shots import Shot, TargetGoneError
 from tests.chaos.snapshots import damaged
 from tests.chaos.state import read_state
+from tidegate_testing.asked_to_end import Stop, stop_on_signal
 from tidegate_testing.commit_log import CommitWatch, LineageLogs, await_running, longest_gap
 from tidegate_testing.live_cluster import APPS, LiveCluster
 from tidegate_testing.waiting import wait_for
@@ -68,10 +69,14 @@ class Result:
     problems: tuple[str, ...]
     """What else is wrong with the run or the application, each in a sentence."""
     rescaled: Rescaled = field(default_factory=Rescaled)
+    signal: int = 0
+    """By which it was asked to end before all faults had happened; 0: by none."""
 
 
 def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> Result:
     """Run the plan and account for everything; the application is gone afterwards.
+
+    The first SIGTERM or SIGINT while faults are injected has it end after the present one, with its account.
 
     Raises:
         AssertionError: the application did not start, or what is needed for the account could not be had.
@@ -86,11 +91,12 @@ def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> R
         _start(live, settings, {"records": records, "accounts": accounts}, log)
         say("batches are committed; faults begin")
         runner = _Runner(live, settings, watch, rescaler, say)
-        outcomes = runner.all(plan, deadline=began + 60 * settings.minutes)
+        with stop_on_signal() as stop:
+            outcomes = runner.all(plan, began + 60 * settings.minutes, stop)
         problems = _settle(live, rescaler, say)  # under load: without input no version is stable
         say(f"load ends: {load.sent:,} records sent")
         load.stop()
-        problems += [*_of_load(load), *_of_plan(outcomes, plan), *rescaler.problems, *runner.problems]
+        problems += [*_of_load(load), *_of_plan(outcomes, plan, stop), *rescaler.problems, *runner.problems]
         problems += _drain(live, log, records, say)
         problems += _of_watch(watch)
         problems += _of_snapshots(live, log)
@@ -98,7 +104,8 @@ def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> R
     problems += _delete(live)
     problems += _of_checkpoint(log)
     verdict, missing = _account(live, log, load, records, accounts)
-    return Result(tuple(outcomes), verdict, time.monotonic() - began, (*problems, *missing), rescaler.rescaled)
+    seconds = time.monotonic() - began
+    return Result(tuple(outcomes), verdict, seconds, (*problems, *missing), rescaler.rescaled, stop.number)
 
 
 class Resource:
@@ -148,10 +155,13 @@ class _Runner:
         self.problems: list[str] = []
         """What stopped batches that should not have, each in a sentence."""
 
-    def all(self, plan: list[Fault], deadline: float) -> list[Outcome]:
-        """Return what became of each fault; ends early at the deadline, or when one was not survived."""
+    def all(self, plan: list[Fault], deadline: float, stop: Stop) -> list[Outcome]:
+        """Return what became of each fault; ends early when asked, at the deadline, or when one was not survived."""
         outcomes: list[Outcome] = []
         for fault in plan:
+            if stop:
+                self._say(f"asked to end after {len(outcomes)} of {len(plan)} faults")
+                break
             self._injector.note()
             if time.monotonic() > deadline:
                 self._say(f"time is up after {len(outcomes)} of {len(plan)} faults")
@@ -303,10 +313,10 @@ def _of_load(load: Load) -> list[str]:
     return found + ([f"{waiting} records were never confirmed by the broker"] if waiting else [])
 
 
-def _of_plan(outcomes: list[Outcome], plan: list[Fault]) -> list[str]:
+def _of_plan(outcomes: list[Outcome], plan: list[Fault], stop: Stop) -> list[str]:
     failed = [f"{outcome.fault} was not survived" for outcome in outcomes if outcome.recovered is None]
-    short = [f"only {len(outcomes)} of {len(plan)} faults happened"] if len(outcomes) < len(plan) else []
-    return failed + short
+    is_short = len(outcomes) < len(plan) and not (stop and outcomes)  # who asked it to end goes on after them
+    return failed + ([f"only {len(outcomes)} of {len(plan)} faults happened"] if is_short else [])
 
 
 def _of_watch(watch: CommitWatch) -> list[str]:

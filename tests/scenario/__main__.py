@@ -7,10 +7,11 @@ from functools import partial
 
 from tests.scenario.courses import MIXED, NAMES, load
 from tests.scenario.coverage import add, report
-from tests.scenario.ranges import Progress, stop_on_signal
+from tests.scenario.ranges import Progress
 from tests.scenario.reporting import Reporting, show_log
 from tests.scenario.schedule import Result, run_course
 from tests.scenario.workers import Lost, run_all, run_block
+from tidegate_testing.asked_to_end import stop_on_signal
 
 
 def main(arguments: list[str]) -> int:

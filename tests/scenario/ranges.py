@@ -1,47 +1,9 @@
-"""Many schedules over several days: how far a run has got when it ends, and what asks it to end."""
+"""Many schedules over several days: how far a run has got when it ends. Pure."""
 
-import contextlib
-import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import FrameType
 
 from tests.scenario.schedule import Result
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-@dataclass
-class Stop:
-    """Whether somebody has asked the run to end."""
-
-    number: int = 0
-    """Of the signal; 0: nobody has."""
-
-    def __bool__(self) -> bool:
-        """Return whether nothing more is to be begun."""
-        return self.number > 0
-
-
-@contextlib.contextmanager
-def stop_on_signal() -> Iterator[Stop]:
-    """Have the first SIGTERM or SIGINT be a wish: what is under way is still run. A second one ends the process."""
-    stop, before = Stop(), {each: signal.getsignal(each) for each in _SIGNALS}
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.number = number
-        restore()
-
-    def restore() -> None:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    for each in _SIGNALS:
-        signal.signal(each, ask)
-    try:
-        yield stop
-    finally:
-        restore()
 
 
 @dataclass

@@ -6,9 +6,10 @@ import pytest
 
 from tests.scenario import __main__ as command
 from tests.scenario.deadly_work import be_interrupted
-from tests.scenario.ranges import Progress, Stop
+from tests.scenario.ranges import Progress
 from tests.scenario.schedule import Result
 from tests.scenario.workers import BLOCK, Lost, run_all
+from tidegate_testing.asked_to_end import Stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

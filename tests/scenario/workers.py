@@ -10,9 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from tests.scenario.courses import MIXED, load
-from tests.scenario.ranges import Stop
 from tests.scenario.reporting import quiet
 from tests.scenario.schedule import Course, Result, run_course
+from tidegate_testing.asked_to_end import Stop
 
 BLOCK = 50
 """Schedules that a process runs before it tells of them."""

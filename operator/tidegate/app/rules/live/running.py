@@ -11,6 +11,7 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.launch.launch import reason_not_built, starting_message, why_not_built
 from tidegate.app.rules.live.ended_driver import ends_to_be_retried, stalled
+from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.pods.executors import (
     is_short,
@@ -26,7 +27,7 @@ from tidegate.app.rules.pods.executors import (
     unknown_values_problem,
 )
 from tidegate.app.rules.pods.overdue import OVERDUE
-from tidegate.app.rules.upgrade.record import BEFORE_A_LAUNCH, is_pending, may_be_heard_yet, runs_ready
+from tidegate.app.rules.upgrade.record import BEFORE_A_LAUNCH, is_pending, may_be_heard_yet, runs_ready, takes_orders
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.engine.rules.health import Health, health_without_start
@@ -37,6 +38,8 @@ from tidegate_spark.contract.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to report more than the kubelet: one write, not two."""
+LONGEST_WAIT = 60.0
+"""Seconds for an agent that could be asked to answer, or to be known to be silent."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
@@ -60,7 +63,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             messages.suspending(driver.name),
             wake_after=overdue_at - now,
         )
-    changed = driver.spec_hash != o.spec_hash
+    changed = driver.spec_hash != o.spec_hash or _is_divided_next(o)
     if not changed and ends_to_be_retried(driver):
         return stalled(Phase.FAILED, end_problem(driver), wake_after=overdue_at - now)
     if driver.disruption:
@@ -105,6 +108,8 @@ def wait_to_hear_later_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.epoch <= o.app.status.epoch or not may_be_heard_yet(o):
         return None
+    if not 0.0 <= now - max(driver.ready_time, o.deciding_since) < LONGEST_WAIT:
+        return None  # by now, an agent that is asked has answered or is known to be silent
     message = messages.running(driver.name)
     return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.RUNNING, message, silent=True, wake_after=AGENT_PATIENCE)
 
@@ -141,16 +146,25 @@ def _is_replaced(o: Observation, driver: PodRecord) -> bool:
     """Return whether a driver is not the one that is to run: of another version, or on the state to be left.
 
     A rollback by hand may go back to the very version that runs: it did not differ in more than its number, or offsets.
-    Whoever lost the status may run the spec's version on state in the former number of partitions, and an older status
-    has it repartitioned: the launch of this version follows only on that.
     """
     upgrade = o.app.status.upgrade
-    if driver.spec_hash != o.spec_hash:
-        return True
-    if upgrade is None or driver.epoch > o.app.status.epoch:
-        return False
-    is_left = upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
-    return is_left or (upgrade.phase in BEFORE_A_LAUNCH and is_pending(upgrade))
+    is_left = upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
+    return is_left or driver.spec_hash != o.spec_hash or (_is_divided_next(o) and _runs_in_known_lineage(o))
+
+
+def _is_divided_next(o: Observation) -> bool:
+    """Return whether the next launch follows on a repartition only."""
+    upgrade = o.app.status.upgrade
+    return upgrade is not None and upgrade.phase in BEFORE_A_LAUNCH and is_pending(upgrade)
+
+
+def _runs_in_known_lineage(o: Observation) -> bool:
+    """Return whether the driver reports the lineage that the status has.
+
+    Whoever lost the status may run the spec's version on state in the former number of partitions, and an older status
+    has it repartitioned. A driver that was launched after that runs in another lineage, and voids such a record.
+    """
+    return takes_orders(o) and o.agent is not None and o.agent.report.lineage == lineage_of(o)
 
 
 def why_another_version(o: Observation) -> tuple[Reason, str]:

@@ -296,8 +296,7 @@ def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: fl
 
 def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
     status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
-    assert fresh.start_time is not None
-    begun = int(fresh.start_time.timestamp())
+    begun = int(fresh.start_time.timestamp()) if fresh.start_time is not None else 0
     snapshot = RollbackSnapshot(
         # Unique for ever, also if an older status comes back, whose epoch and number were used already: the storage
         # would know other batches of a snapshot of that id, or that it was deleted.

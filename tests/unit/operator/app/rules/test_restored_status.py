@@ -10,7 +10,14 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash
-from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, StreamingAppStatus, UpgradePhase
+from tidegate.api.streaming_app import (
+    Phase,
+    RepartitionStatus,
+    StableSpec,
+    StreamingApp,
+    StreamingAppStatus,
+    UpgradePhase,
+)
 from tidegate.app.actions import CreateDriver, DeleteDriver, OrderSnapshots
 from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences, Observation
@@ -18,7 +25,7 @@ from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import PodRecord
-from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, QueryReport
+from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, DriverState, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import acts, settled, status_of
@@ -127,7 +134,7 @@ def test_nothing_is_done_about_a_driver_of_a_later_launch_before_its_agent_is_he
         app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
     of = {"stable": OLD, "edited": app, "another": app_with({"application.args": ["between"]})}
     driver = running_driver(of[version], epoch=5, ready=True)
-    o = observe(app, driver=driver)
+    o = observe(app, driver=driver, deciding_since=NOW - 5)
     plan = decide(o, NOW)
     assert (plan.rule, plan.actions) == ("wait_to_hear_later_driver", ())
     assert plan.wake_after is not None
@@ -137,8 +144,14 @@ def test_nothing_is_done_about_a_driver_of_a_later_launch_before_its_agent_is_he
 
 def test_a_driver_of_a_later_launch_is_stopped_when_it_is_to_be_suspended_though_its_agent_was_not_heard_yet() -> None:
     app = restored({"application.args": ["old"], "suspend": True})
-    o = observe(app, driver=running_driver(OLD, epoch=5, ready=True))
+    o = observe(app, driver=running_driver(OLD, epoch=5, ready=True), deciding_since=NOW - 5)
     assert acts(decide(o, NOW), DeleteDriver)
+
+
+def test_an_agent_that_is_neither_heard_nor_known_to_be_silent_is_not_waited_for_for_ever() -> None:
+    app = restored({"application.args": ["old"]})
+    o = observe(app, driver=running_driver(OLD, epoch=5, ready=True), deciding_since=NOW - 60)
+    assert status_of(decide(o, NOW)).epoch == 5
 
 
 # --- an edit beside it ------------------------------------------------------------------------------------------------
@@ -311,3 +324,23 @@ def test_a_version_that_runs_on_the_former_number_is_stopped_where_an_older_stat
     assert (o.app.status.epoch, o.app.status.upgrade.phase) == (5, UpgradePhase.STOPPING)
     plan = decide(o, NOW)
     assert (plan.rule, acts(plan, DeleteDriver)) == ("stop_driver_of_changed_spec", True)
+
+
+@pytest.mark.parametrize(
+    "reported", [{"lineage": 2}, {"state": DriverState.STARTING}, None], ids=["2", "none", "silent"]
+)
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING])
+def test_the_driver_that_was_launched_after_a_repartition_is_not_stopped_for_the_older_record_of_it(
+    phase: UpgradePhase, reported: dict[str, Any] | None
+) -> None:
+    four, five = (app_with({"state.partitions": number}) for number in (4, 5))
+    pending = RepartitionStatus(partitions=5, previous_partitions=4)
+    known = launched(five, epoch=2, state_partitions=4, phase=Phase.RUNNING)
+    app = upgrading(known, four, phase, epoch=0, repartition=pending)
+    driver = running_driver(app, epoch=5, ready=reported is None)
+    known_of_it = {"silence": "no answer"} if reported is None else {"agent": report_of(driver, **reported)}
+    o = observe(app, driver=driver, **known_of_it)
+    for _ in range(3):
+        o = settled_without(
+            replace(o, silence="" if o.agent else "the connection timed out"), DeleteDriver, CreateDriver
+        )
