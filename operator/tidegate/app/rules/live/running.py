@@ -27,7 +27,8 @@ from tidegate.app.rules.pods.executors import (
     unknown_values_problem,
 )
 from tidegate.app.rules.pods.overdue import OVERDUE
-from tidegate.app.rules.upgrade.record import BEFORE_A_LAUNCH, is_pending, may_be_heard_yet, runs_ready, takes_orders
+from tidegate.app.rules.upgrade.adoption import later_launch_is_to_be_heard
+from tidegate.app.rules.upgrade.record import BEFORE_A_LAUNCH, is_pending, runs_ready, takes_orders
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.engine.rules.health import Health, health_without_start
@@ -38,8 +39,6 @@ from tidegate_spark.contract.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to report more than the kubelet: one write, not two."""
-LONGEST_WAIT = 60.0
-"""Seconds for an agent that could be asked to answer, or to be known to be silent."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
@@ -106,10 +105,8 @@ def wait_to_hear_later_driver(o: Observation, now: float) -> Verdict | None:
     stopped, with no copy and no rehearsal. Nor is its epoch recorded before: then nobody could see how old the rest is.
     """
     driver = o.driver
-    if driver is None or driver.epoch <= o.app.status.epoch or not may_be_heard_yet(o):
+    if driver is None or not later_launch_is_to_be_heard(o, now):
         return None
-    if not 0.0 <= now - max(driver.ready_time, o.deciding_since) < LONGEST_WAIT:
-        return None  # by now, an agent that is asked has answered or is known to be silent
     message = messages.running(driver.name)
     return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.RUNNING, message, silent=True, wake_after=AGENT_PATIENCE)
 

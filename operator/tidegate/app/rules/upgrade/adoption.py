@@ -15,20 +15,58 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_starting_point, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
-from tidegate.app.rules.upgrade.record import Step, adopted, change, is_pending, without_rollback_snapshot
+from tidegate.app.rules.upgrade.launched import has_not_begun
+from tidegate.app.rules.upgrade.record import (
+    UNDER_WAY,
+    Step,
+    adopted,
+    change,
+    is_pending,
+    may_be_heard_yet,
+    without_rollback_snapshot,
+)
 from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
+
+LONGEST_WAIT = 60.0
+"""Seconds for an agent that could be asked to answer, or to be known to be silent."""
 
 
 def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Take over epoch and lineage of the driver that runs, if the status has others."""
     report = _report_from_elsewhere(o)
     if report is None:
-        return None
+        return _void_by_later_launch(o, upgrade, now)
     found = (report.epoch, report.lineage)
     return Step(adopt=found, autoscaling=_autoscaling_of_lost_status(o, report.executors_wanted))
+
+
+def _void_by_later_launch(o: Observation, upgrade: UpgradeStatus | None, now: float) -> Step | None:
+    """Take over the epoch of a driver that reports no lineage yet, or has ended, where an upgrade would act on it.
+
+    A launch is recorded before its pod is made: that upgrade is from before this launch, and what it would roll back or
+    stop may have been stable since.
+    """
+    driver, status = o.driver, o.app.status
+    if driver is None or upgrade is None or upgrade.phase not in UNDER_WAY or has_not_begun(driver):
+        return None
+    if not _is_later_launch(o) or later_launch_is_to_be_heard(o, now):
+        return None
+    return Step(adopt=(driver.epoch, status.lineage))
+
+
+def later_launch_is_to_be_heard(o: Observation, now: float) -> bool:
+    """Return whether the driver was launched after the status, and its agent may be heard in a moment."""
+    if o.driver is None or not _is_later_launch(o) or not may_be_heard_yet(o):
+        return False
+    return 0.0 <= now - max(o.driver.ready_time, o.deciding_since) < LONGEST_WAIT
+
+
+def _is_later_launch(o: Observation) -> bool:
+    driver = o.driver
+    return driver is not None and driver.app_uid == o.app.metadata.uid and driver.epoch > o.app.status.epoch
 
 
 def runs_spec_elsewhere(o: Observation) -> bool:

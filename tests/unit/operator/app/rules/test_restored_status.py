@@ -142,6 +142,30 @@ def test_nothing_is_done_about_a_driver_of_a_later_launch_before_its_agent_is_he
     assert status_of(decide(heard, NOW)).lineage == 2
 
 
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK])
+@pytest.mark.parametrize("state", ["starting", "heard while it starts", "ended"])
+def test_an_upgrade_of_before_the_launch_of_a_driver_that_is_not_ready_takes_nothing_back(
+    state: str, phase: UpgradePhase
+) -> None:
+    """The version that it tests, or rolls back, may have been stable since, for weeks."""
+    app = restored({"application.args": ["third"]})
+    tested = app_with({"application.args": ["second"]})
+    upgrade = upgrading(tested, OLD, phase, to_spec=recorded_version(tested.spec)).status.upgrade
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=upgrade))
+    driver = running_driver(app, epoch=5, ready=False)
+    if state == "ended":
+        driver = replace(driver, running=False, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1))
+    agent = report_of(driver, state=DriverState.STARTING) if state.startswith("heard") else None
+    o = observe(app, driver=driver, agent=agent, deciding_since=NOW - 5)
+    for _ in range(4):
+        o = settled_without(o, DeleteDriver, CreateDriver)
+        known = o.app.status.upgrade
+        assert known is not None
+        assert known.to_spec_hash == o.spec_hash
+        assert known.rollback_snapshot is None or known.rollback_snapshot.id != PIN
+    assert (o.app.status.epoch, launch_of(decide(replace(o, driver=None, agent=None), NOW + 3600)).lineage) == (5, 1)
+
+
 def test_a_driver_of_a_later_launch_is_stopped_when_it_is_to_be_suspended_though_its_agent_was_not_heard_yet() -> None:
     app = restored({"application.args": ["old"], "suspend": True})
     o = observe(app, driver=running_driver(OLD, epoch=5, ready=True), deciding_since=NOW - 5)
