@@ -76,10 +76,16 @@ SHAPES: tuple[Shape, ...] = (
     _shape("npm_ hf_ dapi sk_live_ sk-ant-", _WORD + r"(?:npm_|hf_|dapi|sk_live_|sk-ant-)[A-Za-z0-9_-]{24,255}"),
     _shape("accesskey= accountkey=", r"(?i:AccessKey|AccountKey)=(?P<secret>[A-Za-z0-9+/%]{16,512}={0,2})"),
     _shape("://", r"://[^\s/?#@:'\"<>]{0,256}:(?P<secret>[^\s/?#'\"<>]{1,1024})@"),
+    _shape("jdbc:oracle:", r"(?i:jdbc:oracle):\w{1,16}:[^\s/@:'\"<>]{1,128}/(?P<secret>[^\s@'\"<>]{1,1024})@"),
     _shape(
         "password= pwd= passwd= secret= token= key= sig=",
         r"(?i)[?&;](?:password|pwd|passwd|secret|token|(?:access|refresh|id)_token|(?:api|secret)_?key|sig)="
         r"(?P<secret>[^&;\s\"']{1,4096})",
+    ),
+    _shape(
+        "authorization",
+        r"(?i)\bauthorization(?:\\{0,3}[\"'])?\s{0,8}[:=]\s{0,8}(?:\\{0,3}[\"'])?(?:bearer|basic|token)\s{1,8}"
+        r"(?P<secret>[A-Z0-9._~+/=-]{6,8192})",
     ),
     _shape(
         "password",
@@ -88,11 +94,11 @@ SHAPES: tuple[Shape, ...] = (
     ),
 )
 """Keys in PEM; keys and tokens of AWS, GitHub, GitLab, Slack, Google and others; JSON Web Tokens; keys of Azure; the
-password of an address; parameters of a connection (JDBC, signed addresses); the quoted password of a JAAS line,
-in either kind of quotes, as Kafka reads it."""
+password of an address; parameters of a connection (JDBC, Oracle's as well, signed addresses); what an HTTP header has
+after its scheme; the quoted password of a JAAS line, in either kind of quotes, as Kafka reads it."""
 
-WITH_SPACES = (SHAPES[0], SHAPES[-1])
-"""Those with spaces or line ends in them: keys in PEM, and JAAS."""
+WITH_SPACES = (SHAPES[0], *SHAPES[-2:])
+"""Those with spaces or line ends in them: keys in PEM, HTTP headers, and JAAS."""
 MARKERS = tuple(marker for shape in SHAPES for marker in shape.markers)
 _ENCODED_MARKERS = tuple(marker.encode() for marker in MARKERS)
 

@@ -47,6 +47,12 @@ _OPEN_KEY = re.compile(
 _OPEN_PASSWORD = re.compile(
     rb"(?i)password\s{0,8}(?:=\s{0,8}(?:\\{0,3}(?:\"[^\"\\\n]{0,1024}|'[^'\\\n]{0,1024})\\{0,3})?)?"
 )
+_OPEN_HEADER = re.compile(
+    rb"(?i)authorization(?:\\{1,3}|\\{0,3}[\"'])?\s{0,8}"
+    rb"(?:[:=]\s{0,8}(?:\\{1,3}|\\{0,3}[\"'])?(?:[a-z]{1,6}(?:\s{1,8}[a-z0-9._~+/=-]{0,8192})?)?)?"
+)
+_OPEN = ((b"-----begin ", _OPEN_KEY), (b"authorization", _OPEN_HEADER), (b"password", _OPEN_PASSWORD))
+"""What may go on to a shape with spaces in it: how it begins, in lower case, and all of it so far."""
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
@@ -204,13 +210,14 @@ def _open_shape(content: bytes) -> int:
     held = 0
     if len(word) < LONGEST and any(marker in lower or _overlap(lower, marker) for marker in _MARKERS):
         held = len(word)
-    # These two shapes may contain spaces and line ends.
-    key, password = tail.rfind(b"-----BEGIN "), tail.lower().rfind(b"password")
-    for beginning, is_open in ((key, _OPEN_KEY), (password, _OPEN_PASSWORD)):
+    lower, begun = tail.lower(), False
+    for marker, is_open in _OPEN:
+        beginning = lower.rfind(marker)
+        begun = begun or beginning >= 0
         if beginning >= 0 and is_open.fullmatch(tail[beginning:]):
             held = max(held, len(tail) - beginning)
     # A complete secret that ends in such a word is not cut.
-    for shape in WITH_SPACES if held and max(key, password) >= 0 else ():
+    for shape in WITH_SPACES if held and begun else ():
         for found in shape.pattern.finditer(tail.decode("latin-1")):
             if found.start() < len(tail) - held < found.end():
                 held = len(tail) - found.start()

@@ -35,6 +35,11 @@ NAMED = {
     "Azure, storage": ("AccountName=n;AccountKey={}", "c2VjcmV0c2VjcmV0c2VjcmV0=="),
     "address": ("amqp://orders:{}@rabbit:5672/vhost", "hunter2"),
     "address of a database": ("jdbc:postgresql://db/orders?user=o&password={}&ssl=true", "hunter2"),
+    "address of an Oracle database": ("jdbc:oracle:thin:orders/{}@//db:1521/service", "hunter2"),
+    "header": ("Authorization: Bearer {}", "a1B2c3D4.e5-F6"),
+    "header of a login": ("> authorization: Basic {}\n> accept: */*", "dXNlcjpodW50ZXIy"),
+    "header in Python": ("requests.get(url, headers={{'Authorization': 'Bearer {}'}})", "a1B2c3D4e5F6"),
+    "header in JSON": ('{{"headers": "{{\\"Authorization\\": \\"Token {}\\"}}"}}', "a1B2c3D4e5F6"),
     "signed address": ("https://h/p?sv=1&sig={}", "abc%2Bdef%3D"),
     "JAAS": ('PlainLoginModule required username="u" password="{}";', "hunter 2"),
     "JAAS in single quotes": ("PlainLoginModule required username='u' password='{}';", 'hunter "2'),
@@ -69,6 +74,9 @@ def test_a_secret_is_recognized_by_what_it_stands_in_and_the_rest_stays(text: st
         "-----BEGIN CERTIFICATE-----\nMIIEvQ\n-----END CERTIFICATE-----",
         "AKIA is how they begin; MAKIAIOSFODNN7EXAMPLE is none",
         "ValueError: password = must not be empty",
+        "Authorization: Bearer $(TOKEN)",
+        "authorization: the bearer of this message",
+        "jdbc:oracle:thin:@//db:1521/service",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
