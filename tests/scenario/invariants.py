@@ -669,7 +669,8 @@ class Invariants:
     def emptied(self, prefix: str) -> None:
         """The storage is empty: whoever comes next begins again."""
         self._times_emptied[prefix] += 1
-        self.fences.pop(prefix, None)
+        held = {(holder.uid, holder.epoch) for holder in self.fences.pop(prefix, ())}
+        self.takers = {at: pod for at, pod in self.takers.items() if at not in held}
         self.runs_in.pop(prefix, None)
         gone = {uid for uid, places in self.ran.items() if prefix in places}
         for uid in gone:
