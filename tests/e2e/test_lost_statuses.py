@@ -68,9 +68,10 @@ without_state = partial(edit, mode="Stateless")  # nobody has confirmed it
 
 
 def divided(app: Tally) -> None:
-    """Have its state repartitioned."""
+    """Have its state repartitioned, into a number that neither it nor the spec has: a lost status keeps the state's."""
     known = wait_for("the number of partitions", lambda: app.status().get("statePartitions"), GENEROUS, interval=1)
-    app.patch({"state": {"partitions": 8 if known != 8 else 4}})
+    asked = app.world.get_app(app.name, NAMESPACE)["spec"]["state"]["partitions"]
+    app.patch({"state": {"partitions": next(number for number in (4, 8, 2) if number not in (known, asked))}})
 
 
 def withdrawn(app: Tally) -> None:
