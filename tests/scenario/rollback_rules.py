@@ -38,7 +38,9 @@ class RollbackRules:
         status, uid = after.get("status") or {}, after["metadata"]["uid"]
         upgrade, began = status.get("upgrade") or {}, status.get("startFrom") or {}
         earlier = (before.get("status") or {}).get("startFrom") or {}
-        opened = recorded and began.get("snapshotLineage") and began.get("lineage") == status.get("lineage")
+        # A version that is to read from elsewhere starts from a snapshot, too, in a lineage that it then continues in.
+        undone = recorded and upgrade.get("phase") == "RollingBack"
+        opened = undone and began.get("snapshotLineage") and began.get("lineage") == status.get("lineage")
         if opened and began != earlier:
             self._check_rollback(uid, path, began, wished=upgrade.get("reason") == Reason.ROLLBACK_REQUESTED)
         self._note_end(uid, upgrade, began, status.get("lineage", 0))
