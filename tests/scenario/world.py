@@ -30,6 +30,7 @@ from tidegate_spark.contract.configuration_protocol import ConfigurationChangedE
 from tidegate_spark.contract.protocol import (
     APP_FILE,
     LABEL_ROLE,
+    LINEAGE_PREFIX,
     ROLE_EXECUTOR,
     ROLE_PURGE,
     ROLE_REHEARSAL,
@@ -321,7 +322,8 @@ class World(OperatorsWorld):
         """A purge begins, or has ended (None)."""
         if config is None and self._purging is not None:
             prefix = f"{self._purging.storage.bucket}/{self._purging.storage.prefix}"
-            if not self.store.keys(prefix + "/"):
+            # What another application has in a folder of it stays.
+            if not (self.store.keys(f"{prefix}/{APP_FILE}") or self.store.keys(f"{prefix}/{LINEAGE_PREFIX}/")):
                 self.check.emptied(prefix)
         self._purging = config
 
