@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--faults", type=int, default=10, help="how many; N=… of make chaos")
     add("--seed", type=int, help="of the order and timing of the faults; printed, random if not given")
-    add("--first", type=int, default=1, help="number of the fault to begin with: what is before it has been run")
+    add("--first", type=int, default=1, help="number of the fault to start from: what is before it has been run")
     add("--only", type=Kind, nargs="+", metavar="KIND", help=f"only faults of these kinds: {', '.join(Kind)}")
     add("--plant", choices=("none", "loss", "duplicate"), default="none", help="have the application make that mistake")
     add("--name", default="chaos", help="development cluster; started and taken down, unless it runs already")

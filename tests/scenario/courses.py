@@ -30,6 +30,7 @@ COURSES: dict[str, tuple[str, str]] = {
     "rollbacks-asked-for": ("test_rollbacks_once", "asked_for"),
     "rollbacks-of-failures": ("test_rollbacks_once", "failed"),
     "rollbacks-on-older-copies": ("test_rollbacks_on_older_copies", "ROLLBACKS"),
+    "rollbacks-of-what-was-stable": ("test_rollbacks_once", "passed"),
     "rollbacks-that-never-ran": ("test_rollbacks_on_older_copies", "UNDONE"),
     "rollbacks-and-older-statuses": ("test_rollbacks_once", "OLDER"),
     "taken-places": ("test_taken_places", "TAKEN"),

@@ -179,7 +179,7 @@ class Invariants:
 
     def __post_init__(self) -> None:
         self.rules = RestartRules(self.api, self.violated, self.count)
-        self.rollbacks = RollbackRules(self.violated, self.count, lambda uid, lineage: (uid, lineage) in self.reached)
+        self.rollbacks = RollbackRules(self.violated, self.count, self._has_run, self._newest_epoch)
 
     def notice(self, change: Change) -> None:
         """Look at one change of the API server's objects."""
@@ -272,7 +272,7 @@ class Invariants:
             applied = str((after.get("status") or {}).get("appliedSpecHash", ""))
             wanted = applied if applied in either else min(either)
             self.rules.check_app(before, after, place.path, wanted, recorded)
-            self.rollbacks.check_app(before, after, place.path, recorded=recorded)
+            self.rollbacks.check_app(after, place.path, recorded=recorded)
         self._check_standstill(place.path, before, after)
         self._check_refused(place, before, after)
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
@@ -598,6 +598,13 @@ class Invariants:
             self.violated(f"{holder.process} starts empty in lineage {holder.lineage} of {prefix}; it ran in {places}")
         places[prefix] = max(holder.lineage, places.get(prefix, 0))
 
+    def _has_run(self, uid: str, lineage: int) -> bool:
+        return (uid, lineage) in self.reached
+
+    def _newest_epoch(self, uid: str) -> int:
+        # The one that fills a lineage has taken the fence for that.
+        return max(sorted(epoch for taker, epoch in self.takers if taker == uid)[:-1], default=0)
+
     def _left_for(self, holder: Holder, lineage: int) -> set[int]:
         """Return the lineages that were left for another one; what people wrote in between is none that was run in."""
         left = self.opened_after.get((holder.uid, lineage), set())
@@ -606,10 +613,13 @@ class Invariants:
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process starts from what another one was after a batch."""
+        self.rollbacks.filled(holder.uid, holder.lineage)
         before = self.committed_batches.get((prefix, of_lineage))
         if before is not None and batch > before:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
         self.committed_batches[prefix, holder.lineage] = batch
+        # What was in a lineage of that number may have gone with an older copy of the storage.
+        self.partitions.pop((prefix, holder.lineage), None)
         if (prefix, of_lineage) in self.partitions:
             self.partitions[prefix, holder.lineage] = self.partitions[prefix, of_lineage]
 

@@ -14,7 +14,8 @@ from tests.scenario.events import choose_among, losses, people
 from tests.scenario.repartition_courses import at_rest, phase_of, status_of, until
 from tests.scenario.schedule import Result, misfortune, run_course
 from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
-from tidegate.app.rules.upgrade import record
+from tidegate.app.rules.upgrade import adoption, record
+from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, Mistake, planted
 
 SEEDS = range(12)
@@ -54,11 +55,15 @@ async def noted_until(w: World, phase: str, noted: list[Body]) -> None:
     await until(w, phase, is_so, seconds=2.0)
 
 
-async def put_back(w: World, noted: list[Body]) -> None:
-    """Have the application run on after a rollback, and then one of its earlier statuses put back."""
+async def runs_on(w: World) -> None:
+    """Have the application run on after a rollback."""
     lineage = status_of(w).get("lineage", 0)
     await until(w, "run in", lambda: w.check.runs_in.get(PREFIX, 0) == lineage)
     await w.sleep(w.rng.uniform(0.0, 300.0))
+
+
+async def put_back(w: World, noted: list[Body]) -> None:
+    """Have one of its earlier statuses put back."""
     app = w.app(ORDERS)
     assert app is not None
     losses.put_status(w, app, w.rng.choice(noted))
@@ -77,6 +82,7 @@ async def failed(w: World, result: Result) -> None:
     people.edit(w, ORDERS, {"application": {"args": ["--broken"]}})
     w.bugs[app["metadata"]["uid"]] = w.check.hash_of(app)
     await noted_until(w, "RolledBack", noted)
+    await runs_on(w)
     await put_back(w, noted)
 
 
@@ -90,19 +96,35 @@ async def asked_for(w: World, result: Result) -> None:
     pin = people.rollback_snapshot(w.app(ORDERS) or {})
     people.edit(w, ORDERS, {"upgrade": {"rollbackTo": pin}})
     await noted_until(w, "RolledBack", noted)
+    await runs_on(w)
     await put_back(w, noted)
 
 
-COURSES = (failed, asked_for, OLDER)
+async def passed(w: World, result: Result) -> None:
+    """A version passes its gate, and the next one is being started when a status of before comes back."""
+    await a_stable_version(w)
+    noted = list[Body]()
+    people.edit(w, ORDERS, {"application": {"args": ["--new"]}})
+    await noted_until(w, "Completed", noted)
+    await w.sleep(w.rng.uniform(0.0, 100.0))
+    epoch = status_of(w)["epoch"]
+    people.edit(w, ORDERS, {"application": {"args": ["--third"]}})
+    await until(w, "launched", lambda: status_of(w).get("epoch", 0) > epoch, seconds=0.5)
+    await w.sleep(w.rng.uniform(0.0, 20.0))
+    await put_back(w, noted)
+
+
+COURSES = (failed, asked_for, passed, OLDER)
 
 
 @pytest.mark.usefixtures("quiet_log")
-@pytest.mark.parametrize("course", COURSES, ids=["failed", "asked for", "older statuses"])
+@pytest.mark.parametrize("course", COURSES, ids=["failed", "asked for", "passed", "older statuses"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_taken_back_twice_whatever_status_comes_back(course: schedule.Course, seed: int) -> None:
+def test_nothing_is_rolled_back_twice_whatever_status_comes_back(course: schedule.Course, seed: int) -> None:
     assert run_course(seed, course).violations == []
 
 
+ONCE_MORE, NO_REST = "once more", "no rest"
 MISTAKES = {
     "with_what_an_earlier_record_can_undo": Mistake(
         record,
@@ -110,20 +132,34 @@ MISTAKES = {
         "return None if upgrade.phase is UpgradePhase.FAILED else "
         "replace(without_rollback_snapshot(upgrade), previous=None)",
         "return upgrade",
-    )
+    ),
+    "without_comparing_launches": Mistake(claiming, "known_beside", "0 < config.follows_epoch < claim.epoch", "False"),
+    "with_an_upgrade_from_before_the_launch": Mistake(
+        adoption,
+        "_void_by_later_launch",
+        "return Step(adopt=(driver.epoch, status.lineage))",
+        "return None",
+    ),
+}
+SHOW: dict[str, tuple[schedule.Course, str]] = {
+    "with_what_an_earlier_record_can_undo": (asked_for, ONCE_MORE),
+    "without_comparing_launches": (passed, NO_REST),
+    "with_an_upgrade_from_before_the_launch": (passed, NO_REST),
 }
 PLANTED = planted(__file__, MISTAKES)
 
 
-def shows(seed: Course) -> bool:
-    """Return whether an application is rolled back for a second time."""
-    return any("once more" in text for text in run_course(int(seed), asked_for).violations)
+def shows(name: str, seed: Course) -> bool:
+    """Return whether an application is rolled back where it must not be."""
+    course, broken = SHOW[name]
+    return any(broken in text for text in run_course(int(seed), course).violations)
 
 
 @pytest.mark.usefixtures("quiet_log")
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_second_rollback_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANTED.assert_noticed_by_schedules(name, partial(MISTAKES[name].plant, monkeypatch), shows, SCHEDULES)
+def test_a_rollback_for_nothing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = partial(MISTAKES[name].plant, monkeypatch)
+    PLANTED.assert_noticed_by_schedules(name, plant, partial(shows, name), SCHEDULES)
 
 
 def test_there_is_a_schedule_for_each_mistake_and_for_nothing_else() -> None:

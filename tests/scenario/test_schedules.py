@@ -67,7 +67,7 @@ def test_a_schedule_that_fails_is_named_with_the_command_that_runs_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = [Result(7), Result(8, ["two drivers"])]
-    monkeypatch.setattr(command, "run_all", lambda seeds, processes, stop: iter([results]))
+    monkeypatch.setattr(command, "run_all", lambda seeds, processes, work, stop: iter([results]))
     assert command.main(["--first", "7", "--count", "2"]) == 1
     reported = capsys.readouterr().out
     assert "seed 8: two drivers\n  make scenario SEED=8\n" in reported

@@ -312,6 +312,9 @@ class DriverConfig:
     """The same of the lineage that a rollback leaves, from whose end its own starts."""
     expects_otherwise: tuple[dict[str, int], ...] = ()
     """The same of each lineage of ``start_from.otherwise``, in their order; none where no batch is known."""
+    follows_epoch: int = 0
+    """Of a lineage that a rollback opens, the newest launch that the operator knew of then; 0: it does not say. Where
+    the storage knows of a later one, nothing is rolled back: what that one ran on may have been stable for long."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an earlier operator,
     whose orders come with the token."""

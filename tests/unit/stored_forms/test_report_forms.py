@@ -312,6 +312,7 @@ WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
 WITH_EXPECTED_BATCHES = dataclasses.replace(WITH_EXPECTED_STATE, expects_batches={"main": 41, "dedup größe": 7})
 WITH_BATCHES_LEFT = dataclasses.replace(WITH_EXPECTED_BATCHES, expects_left={"main": 42, "dedup größe": 8})
 WITH_BATCHES_BEFORE = dataclasses.replace(WITH_BATCHES_LEFT, expects_otherwise=({"main": 40, "dedup größe": 6},))
+WITH_FOLLOWED_LAUNCH = dataclasses.replace(WITH_BATCHES_BEFORE, follows_epoch=6)
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
 WITH_BATCH_FAILED = dataclasses.replace(ADOPTED, adopt_found=True, given_up=True, batch_failed=True)
 WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
@@ -350,7 +351,9 @@ FORMS = [
     Form("driver-config-with-expected-batches", WITH_EXPECTED_BATCHES, configured, None),
     # From before it said so of what a rollback starts from if that lineage was never filled.
     Form("driver-config-with-batches-left", WITH_BATCHES_LEFT, configured, None),
-    Form("driver-config-with-batches-before", WITH_BATCHES_BEFORE, configured, lambda it: to_json(it).encode()),
+    # From before a rollback said after which launch it was decided.
+    Form("driver-config-with-batches-before", WITH_BATCHES_BEFORE, configured, None),
+    Form("driver-config-with-followed-launch", WITH_FOLLOWED_LAUNCH, configured, lambda it: to_json(it).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -506,13 +509,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_BATCHES_BEFORE, ("spark.task.cpus",))
+    kept, rest = divide(WITH_FOLLOWED_LAUNCH, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-batches-before", text.encode())
-    now = stored("driver-config-in-two-with-batches-before").decode()
-    assert_read("driver-config-in-two-with-batches-before", put_together(now, rest.encode()), WITH_BATCHES_BEFORE)
+    assert_written("driver-config-in-two-with-followed-launch", text.encode())
+    now = stored("driver-config-in-two-with-followed-launch").decode()
+    assert_read("driver-config-in-two-with-followed-launch", put_together(now, rest.encode()), WITH_FOLLOWED_LAUNCH)
     # From before it said so of what a rollback starts from otherwise.
+    before = stored("driver-config-in-two-with-batches-before").decode()
+    assert_read("driver-config-in-two-with-batches-before", put_together(before, rest.encode()), WITH_BATCHES_BEFORE)
     before = stored("driver-config-in-two-with-batches-left").decode()
     assert_read("driver-config-in-two-with-batches-left", put_together(before, rest.encode()), WITH_BATCHES_LEFT)
     # From before it said so of the lineage that a rollback leaves.

@@ -161,6 +161,9 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     batches: tuple[SnapshotBatch, ...] = ()
     offsets: str = ""
     """Of topics that an upgrade has read from elsewhere than where the snapshot ends."""
+    follows_epoch: int = 0
+    """Of a lineage that an upgrade or its rollback opens, the newest launch that was known then; 0: of an earlier
+    operator. A later one in the storage shows that the status was an older one, and what was to be undone is not."""
     begun: bool = False
     of_lineage: int = 0
 

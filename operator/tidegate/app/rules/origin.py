@@ -141,6 +141,7 @@ def _starting_from_pin(o: Observation) -> StartedFrom | None:
         fallbacks=upgrade.rollback_snapshot.fallbacks,
         batches=_batches_left(o, upgrade.rollback_snapshot.lineage),
         offsets=upgrade.starting_offsets if elsewhere else "",
+        follows_epoch=o.app.status.epoch,
     )
 
 

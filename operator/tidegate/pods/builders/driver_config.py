@@ -116,6 +116,7 @@ def build_driver_config(
         expects_batches=_expected_batches(app, lineage),
         expects_left=_batches_left(app, lineage),
         expects_otherwise=_batches_left_before(app, lineage),
+        follows_epoch=_followed_launch(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -164,6 +165,12 @@ def _batches_left_before(app: StreamingApp, lineage: int) -> tuple[dict[str, int
     """Return the same of each lineage whose rollback snapshot is a fallback."""
     began = _rollback_to(app, lineage)
     return tuple(_by_query(earlier.batches) for earlier in began.fallbacks) if began is not None else ()
+
+
+def _followed_launch(app: StreamingApp, lineage: int) -> int:
+    """Return the newest launch that was known when a rollback was to open a lineage, 0 of any other lineage."""
+    began = _rollback_to(app, lineage)
+    return began.follows_epoch if began is not None else 0
 
 
 def _rollback_to(app: StreamingApp, lineage: int) -> StartedFrom | None:

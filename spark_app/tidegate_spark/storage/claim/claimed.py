@@ -96,6 +96,8 @@ def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], b
         return dataclasses.replace(known, otherwise=True) if _began_otherwise(claim.opened, config) else None
     if claim.epoch == config.epoch:
         return known  # an epoch belongs to one launch, which was in the other lineage
+    if opens(claim, config) and 0 < config.follows_epoch < claim.epoch:
+        return known  # whoever decided this goes by an older status, which does not know of that launch
     if config.opening == OPENS_NOTHING and not is_there(config.lineage):
         return known
     return None

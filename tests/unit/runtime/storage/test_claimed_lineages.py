@@ -465,6 +465,18 @@ def test_nothing_is_rolled_back_to_the_end_of_an_older_copy() -> None:
     assert known({**RAN, **claim_of(9, 2, **opened(2, OPENS_FROM_SNAPSHOT, PIN))}, ROLLED_BACK) is None
 
 
+@pytest.mark.parametrize(
+    ("follows", "found"), [(0, None), (9, None), (10, None), (8, Known(9, 1))], ids=["unsaid", "the last", "later", "8"]
+)
+def test_nothing_is_rolled_back_that_an_older_status_has_not_heard_the_end_of(
+    follows: int, found: Known | None
+) -> None:
+    """The version that it has under test may be stable since: another launch has followed."""
+    assert known(dict(NEWEST), dataclasses.replace(ROLLED_BACK, epoch=11, follows_epoch=follows)) == found
+    claimed = {**NEWEST, **claim_of(10, 2, **opened(2, OPENS_FROM_SNAPSHOT, PIN))}
+    assert known(claimed, dataclasses.replace(ROLLED_BACK, epoch=11, follows_epoch=8)) is None
+
+
 @pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
 def test_a_rollback_whose_batches_are_settled_starts_from_those_also_on_an_older_copy(settled: str) -> None:
     assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ROLLED_BACK) is None

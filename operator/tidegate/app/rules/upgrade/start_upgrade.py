@@ -298,8 +298,7 @@ def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
     status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
     begun = int(fresh.start_time.timestamp()) if fresh.start_time is not None else 0
     snapshot = RollbackSnapshot(
-        # Unique for ever, also if an older status comes back, whose epoch and number were used already: the storage
-        # would know other batches of a snapshot of that id, or that it was deleted.
+        # Never the same again, also after an older status came back: the storage knows what became of an id.
         id=f"up-{uid}-{status.epoch}-{fresh.number}-{begun:x}",
         lineage=fresh.lineage,
         partitions=status.state_partitions,

@@ -269,6 +269,15 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
     assert config.pin.snapshot == "up-u1-3-2-6b49d200"
 
 
+def test_a_rollback_says_after_which_launch_it_was_decided_also_at_a_later_attempt() -> None:
+    app = rolling_back()
+    launched_back = decide(observe(app), NOW)
+    assert launch_of(launched_back).follows_epoch == app.status.epoch
+    again = msgspec.structs.replace(app, status=status_of(launched_back))
+    config = launch_of(decide(observe(again), NOW + 3600))
+    assert (config.epoch, config.follows_epoch) == (app.status.epoch + 2, app.status.epoch)
+
+
 def next_rollback(app: StreamingApp) -> DriverConfig:
     """Return the launch of the rollback of the version that takes the place of a rollback's driver."""
     launch = decide(observe(app), NOW)
