@@ -50,9 +50,8 @@ def run_many(seeds: range, processes: int, keep_going: bool = False, course: str
     """
     options = "" if course == MIXED else f"--course {course} "
     total, progress, lost = Result(-1), Progress(seeds, options), list[Lost]()
-    work = run_block if course == MIXED else partial(run_block, name=course)
     with Reporting(len(seeds)) as reporting, stop_on_signal() as stop:
-        for news in run_all(seeds, processes, work, stop):
+        for news in run_all(seeds, processes, partial(run_block, name=course), stop):
             if isinstance(news, Lost):
                 lost.append(news)
                 reporting.say(f"{news}")

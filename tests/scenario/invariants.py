@@ -179,7 +179,7 @@ class Invariants:
 
     def __post_init__(self) -> None:
         self.rules = RestartRules(self.api, self.violated, self.count)
-        self.rollbacks = RollbackRules(self.violated, self.count, self._has_run, self._newest_epoch)
+        self.rollbacks = RollbackRules(self.violated, self.count, self._has_run, self._epoch_before)
 
     def notice(self, change: Change) -> None:
         """Look at one change of the API server's objects."""
@@ -601,9 +601,8 @@ class Invariants:
     def _has_run(self, uid: str, lineage: int) -> bool:
         return (uid, lineage) in self.reached
 
-    def _newest_epoch(self, uid: str) -> int:
-        # The one that fills a lineage has taken the fence for that.
-        return max(sorted(epoch for taker, epoch in self.takers if taker == uid)[:-1], default=0)
+    def _epoch_before(self, uid: str) -> int:
+        return sorted([0, 0, *(epoch for taker, epoch in self.takers if taker == uid)])[-2]
 
     def _left_for(self, holder: Holder, lineage: int) -> set[int]:
         """Return the lineages that were left for another one; what people wrote in between is none that was run in."""

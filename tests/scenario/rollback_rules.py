@@ -1,12 +1,12 @@
-"""What must hold of rollbacks: looked at with each change, like the other invariants.
+"""What must hold of rollbacks: checked with each change, like the other invariants.
 
 * Each answers one failure, or one wish. What an upgrade's rollback snapshot was to undo is undone once: after the
-  application has run on in the lineage that was made from it, nothing is taken back to there again, whatever status
+  application has run on in the lineage that was made from it, nothing is rolled back to there again, whatever status
   comes back from before. Unless that was the start of another version under test, which may fail as well.
-* A version that was recorded as stable is taken back by a person alone, once another launch has followed it: before
+* A version that was recorded as stable is rolled back by a person alone, once another launch has followed it: before
   that, nobody can know how old a status is that comes back.
 
-A launch that is recorded takes nothing back yet: its driver asks the storage, and does when it fills the lineage.
+A launch that is recorded undoes nothing yet: its driver asks the storage, and does when it fills the lineage.
 """
 
 from collections.abc import Callable
@@ -44,15 +44,15 @@ class RollbackRules:
     count: Callable[[str], None]
     has_run: Callable[[str, int], bool]
     """Whether batches of an application, by its uid, were committed in a lineage."""
-    newest_epoch: Callable[[str], int]
-    """The newest epoch of an application, by its uid, in which a driver took the fence."""
+    epoch_before: Callable[[str], int]
+    """The epoch of an application, by its uid, in which a driver took the fence before the newest one that did."""
     ended: dict[tuple[str, str], _Ended] = field(default_factory=dict)
     """By uid and rollback snapshot."""
     opened: dict[tuple[str, int], _Opened] = field(default_factory=dict)
     """By uid and lineage."""
 
     def check_app(self, after: Body, path: str, *, recorded: bool) -> None:
-        """Look at a resource as an operator has changed it; ``recorded``: a launch was recorded with it."""
+        """Check a resource as an operator has changed it; ``recorded``: a launch was recorded with it."""
         status, uid = after.get("status") or {}, after["metadata"]["uid"]
         upgrade, began, lineage = status.get("upgrade") or {}, status.get("startFrom") or {}, status.get("lineage", 0)
         if recorded:
@@ -69,7 +69,7 @@ class RollbackRules:
             self.ended[uid, snapshot] = _Ended(upgrade["phase"], lineage, status.get("epoch", 0))
 
     def filled(self, uid: str, lineage: int) -> None:
-        """A driver fills a lineage, and so takes the application back if that is a rollback's."""
+        """A driver fills a lineage, and so rolls the application back if that is a rollback's."""
         known = self.opened.pop((uid, lineage), None)
         if known is None:
             return
@@ -78,5 +78,5 @@ class RollbackRules:
         what = f"{known.path} is rolled back to {known.snapshot}"
         if end.phase == _UNDONE and end.lineage != lineage and self.has_run(uid, end.lineage):
             self.violated(f"{what} once more, and has run on in lineage {end.lineage}")
-        if end.phase == _STABLE and not known.wished and self.newest_epoch(uid) > end.epoch:
+        if end.phase == _STABLE and not known.wished and self.epoch_before(uid) > end.epoch:
             self.violated(f"{what}, and what it undoes was stable")

@@ -16,7 +16,7 @@ from tidegate_testing.asked_to_end import Stop
 def test_a_run_that_gets_a_signal_ends_its_block_and_says_where_to_go_on(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ask_in_second_block(seeds: range) -> list[Result]:
+    def ask_in_second_block(seeds: range, name: str) -> list[Result]:
         if seeds.start == 7 + BLOCK:
             signal.raise_signal(number)
         return [Result(seed) for seed in seeds]

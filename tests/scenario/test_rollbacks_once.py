@@ -73,6 +73,16 @@ async def put_back(w: World, noted: list[Body]) -> None:
     await at_rest(w)
 
 
+async def another_stable_version(w: World) -> list[Body]:
+    """Have a version that has passed its gate after a stable one; return the statuses until then."""
+    await a_stable_version(w)
+    noted = list[Body]()
+    people.edit(w, ORDERS, {"application": {"args": ["--new"]}})
+    await noted_until(w, "Completed", noted)
+    await w.sleep(w.rng.uniform(0.0, 100.0))
+    return noted
+
+
 async def failed(w: World, result: Result) -> None:
     """A version fails at its gate and is rolled back."""
     await a_stable_version(w)
@@ -88,11 +98,7 @@ async def failed(w: World, result: Result) -> None:
 
 async def asked_for(w: World, result: Result) -> None:
     """A version passes its gate, and somebody has it rolled back."""
-    await a_stable_version(w)
-    noted = list[Body]()
-    people.edit(w, ORDERS, {"application": {"args": ["--new"]}})
-    await noted_until(w, "Completed", noted)
-    await w.sleep(w.rng.uniform(0.0, 100.0))
+    noted = await another_stable_version(w)
     pin = people.rollback_snapshot(w.app(ORDERS) or {})
     people.edit(w, ORDERS, {"upgrade": {"rollbackTo": pin}})
     await noted_until(w, "RolledBack", noted)
@@ -102,11 +108,7 @@ async def asked_for(w: World, result: Result) -> None:
 
 async def passed(w: World, result: Result) -> None:
     """A version passes its gate, and the next one is being started when a status of before comes back."""
-    await a_stable_version(w)
-    noted = list[Body]()
-    people.edit(w, ORDERS, {"application": {"args": ["--new"]}})
-    await noted_until(w, "Completed", noted)
-    await w.sleep(w.rng.uniform(0.0, 100.0))
+    noted = await another_stable_version(w)
     epoch = status_of(w)["epoch"]
     people.edit(w, ORDERS, {"application": {"args": ["--third"]}})
     await until(w, "launched", lambda: status_of(w).get("epoch", 0) > epoch, seconds=0.5)

@@ -114,7 +114,7 @@ def _kept(upgrade: UpgradeStatus | None, lineage: int) -> UpgradeStatus | None:
     """Return what stays of a record once another epoch, and maybe another lineage, is known to be the application's.
 
     One that is about another lineage is from before a rollback, a repartition or a start without state. What it could
-    undo was undone, or is what the application has lived on since: nothing is taken back to there once more, and its
+    undo was undone, or is what the application has lived on since: nothing is rolled back to there once more, and its
     rollback snapshot is disposed of, of which nobody else knows.
     """
     if upgrade is None or upgrade.phase in UNDER_WAY:
