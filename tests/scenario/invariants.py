@@ -26,6 +26,7 @@ from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, 
 from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.rollback_rules import RollbackRules
 from tests.scenario.versions import (
+    as_decided,
     may_have_had_rival,
     stands_still_for_a_place,
     stands_still_for_an_edit,
@@ -268,7 +269,7 @@ class Invariants:
         self._note_opening(before, after)
         if change.type != "DELETED":
             recorded = self.action() == "RecordLaunch"
-            either = self._in_force(after, wishes.hashes[-1][1])
+            either = self._in_force(as_decided(before, after), wishes.hashes[-1][1])
             applied = str((after.get("status") or {}).get("appliedSpecHash", ""))
             wanted = applied if applied in either else min(either)
             self.rules.check_app(before, after, place.path, wanted, recorded)

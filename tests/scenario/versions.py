@@ -8,6 +8,7 @@ from tests.scenario.api_server import Body
 from tests.scenario.restart_rules import reason_of
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
+from tidegate.app.rules.upgrade.effective_spec import ABANDON_ANNOTATION
 from tidegate_spark.contract.protocol import application_uri, store_identity
 from tidegate_spark.contract.reasons import Reason
 
@@ -61,6 +62,12 @@ def _identity(endpoint: str | None) -> str:
     return store_identity(endpoint or "", "")
 
 
+def as_decided(before: Body, after: Body) -> Body:
+    """Return an application after a change with the lineage before it: a launch that is recorded may begin the next."""
+    lineage = (before.get("status") or {}).get("lineage", 0)
+    return {**after, "status": {**(after.get("status") or {}), "lineage": lineage}}
+
+
 def versions_in_force(app: Body, wanted: str, *, rival: bool) -> set[str]:
     """Return the hashes of the versions one of which an application is to run.
 
@@ -86,7 +93,7 @@ def _version_in_force(app: Body, wanted: str, *, held_back: bool) -> str:
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
     under_test = upgrade.get("phase") in UNDER_TEST
-    held_back = held_back or is_invalid_version(app)
+    held_back = held_back or is_invalid_version(app) or _gives_up_what_nobody_gave_up(app)
     if under_test and held_back and "toSpec" in upgrade and wanted != stable.get("specHash"):
         return str(upgrade["toSpecHash"])
     held = upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack") and (
@@ -97,6 +104,13 @@ def _version_in_force(app: Body, wanted: str, *, held_back: bool) -> str:
     if not held and upgrade.get("phase") != "RollingBack":
         return _hash_with_kept_number(app) if _waits_for_stable(app, wanted) else wanted
     return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
+
+
+def _gives_up_what_nobody_gave_up(app: Body) -> bool:
+    """Return whether an edit would start without the state of a lineage that nobody gave up: an older status has it."""
+    status, notes = app.get("status") or {}, app["metadata"].get("annotations") or {}
+    modes = app["spec"].get("upgrade", {}).get("mode"), (status.get("upgrade") or {}).get("mode")
+    return modes[0] == "Stateless" != modes[1] and notes.get(ABANDON_ANNOTATION) != str(status.get("lineage", 0))
 
 
 def _repartition_failed(upgrade: Body) -> bool:
