@@ -105,4 +105,5 @@ def _run_until_lost(blocks: list[range], processes: int, work: Work, stop: Stop)
                 yield Lost(tuple(sorted(under_way.values(), key=lambda block: block.start)))
                 return
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # One that waits for nothing is ended whole: Python writes an error where both go at once.
+        pool.shutdown(wait=not under_way, cancel_futures=True)

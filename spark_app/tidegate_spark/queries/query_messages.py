@@ -281,8 +281,8 @@ def partitions_ignored(key: str, given: str | None, partitions: str) -> str:
 
 
 JVM_END_NOT_KNOWN = (
-    "ended, and how is not known: the script ignores SIGCHLD or waits for any child, as with os.waitpid(-1, ...), and "
-    "has collected it; wait for your own children by their process IDs"
+    "ended, and how is not known: something killed the process that had started it (jvm_parent.py) before; if the "
+    "script kills processes, have it kill its own alone"
 )
 
 

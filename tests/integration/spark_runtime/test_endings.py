@@ -167,6 +167,19 @@ def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: St
     assert "Exception in thread" not in driver.output
 
 
+def test_a_script_that_waits_for_all_its_children_waits_for_none_of_tidegates(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    source = tmp_path / "input"
+    source.mkdir()
+    (source / "a.txt").write_text("x\n")
+    driver = start_driver("supervisor", "waits_for_all_children.py", args=(str(source),), own_jvm=True)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.COMPLETED
+    assert "children ended with [0, 1, 2]" in driver.output
+    assert "all is read" in driver.output
+
+
 def test_a_script_that_wants_a_port_of_tidegates_is_told_whose_it_is(start_driver: StartDriver) -> None:
     driver = start_driver("app", "own_port.py")
     assert driver.exit_code() == EXIT_APPLICATION, driver.output[-3000:]

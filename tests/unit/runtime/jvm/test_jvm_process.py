@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from tidegate_spark.jvm import launching, session
+from tidegate_spark.jvm import jvm_process, launching, session
 from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN, JvmProcess
 from tidegate_testing.waiting import wait_for
 
@@ -63,17 +64,29 @@ def end(process: JvmProcess) -> None:
     process.stdin.close()
 
 
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def runs(process: Path) -> bool:
+    """Return whether a process is there, and is more than what nobody has collected yet."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def await_end() -> int | None:
     wait_for("the JVM's end", lambda: session.jvm_exit_code() is not None, SECONDS, 0.01)
     return session.jvm_exit_code()
 
 
 def test_a_killed_jvm_has_the_signal_as_its_exit_code(jvm: JvmProcess) -> None:
+    parent = Path(f"/proc/{parent_of(jvm.pid)}")
     assert session.jvm_exit_code() is None
     end(jvm)
     assert (await_end(), jvm.wait(), jvm.returncode) == (-9, -9, -9)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(jvm.pid, os.WNOHANG)  # nothing of it is left
+    wait_for("its parent to go", lambda: not runs(parent), SECONDS, 0.01)
 
 
 @pytest.fixture
@@ -85,21 +98,21 @@ def asks_when_signalled(jvm: JvmProcess) -> Iterator[list[int | None]]:
     signal.signal(signal.SIGUSR1, before)
 
 
-@pytest.mark.parametrize("when", ["before the system is asked", "after the system was asked"])
+@pytest.mark.parametrize("when", ["before its parent is asked", "after its parent was asked"])
 @pytest.mark.timeout(120)
 def test_a_signal_handler_may_ask_for_the_end_while_the_main_thread_asks(
     jvm: JvmProcess, asks_when_signalled: list[int | None], monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    ask = os.waitid
+    ask = jvm_process._end_of
 
-    def signalled(*arguments: int) -> object:
-        monkeypatch.setattr(os, "waitid", ask)
-        answer = ask(*arguments) if when.startswith("after") else None
+    def signalled(process: int, reports: socket.socket) -> int | None:
+        monkeypatch.setattr(jvm_process, "_end_of", ask)
+        answer = ask(process, reports) if when.startswith("after") else None
         end(jvm)
         signal.raise_signal(signal.SIGUSR1)
-        return answer if when.startswith("after") else ask(*arguments)
+        return answer if when.startswith("after") else ask(process, reports)
 
-    monkeypatch.setattr(os, "waitid", signalled)
+    monkeypatch.setattr(jvm_process, "_end_of", signalled)
     assert jvm.poll() == -9
     assert (asks_when_signalled, jvm.poll(), jvm.wait(SECONDS)) == ([-9], -9, -9)
 
@@ -109,23 +122,78 @@ def test_a_jvm_that_ends_by_itself_has_its_own_exit_code() -> None:
         assert JvmProcess(["sh", "-c", f"exit {code}"]).wait(SECONDS) == code
 
 
-@pytest.mark.parametrize("action", [signal.SIG_IGN, collect_all])
-def test_the_end_of_a_jvm_that_the_script_has_collected_is_not_known(
-    jvm: JvmProcess, on_child: Callable[[object], None], action: object
+@pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL, collect_all])
+@pytest.mark.parametrize("started", ["before", "after"])
+def test_the_end_of_a_jvm_is_known_whatever_the_script_does_with_ended_children(
+    jvm: JvmProcess, on_child: Callable[[object], None], action: object, started: str
 ) -> None:
     on_child(action)
+    process = jvm if started == "before" else JvmProcess(ENDS_IF_ASKED, stdin=subprocess.PIPE)
+    assert process.poll() is None, "it runs"
+    threading.Timer(0.1, end, (process,)).start()
+    with pytest.raises(ChildProcessError):
+        os.wait()
+    assert process.wait(SECONDS) == -9
+
+
+def test_a_script_that_waits_for_all_children_waits_for_its_own(jvm: JvmProcess) -> None:
+    children = {os.posix_spawnp("sh", ["sh", "-c", f"exit {code}"], os.environ): code for code in range(3)}
+    ended = {}
+    while True:
+        try:
+            child, status = os.wait()
+        except ChildProcessError:
+            break
+        ended[child] = os.waitstatus_to_exitcode(status)
+    assert ended == children
+    assert jvm.poll() is None
+
+
+def test_the_end_of_a_jvm_whose_parent_had_gone_before_is_not_known(jvm: JvmProcess) -> None:
+    os.kill(parent_of(jvm.pid), signal.SIGKILL)
     assert session.jvm_exit_code() is None, "it runs"
     end(jvm)
     assert await_end() == EXIT_NOT_KNOWN
     assert (jvm.wait(), session.jvm_exit_code(connection_lost=True)) == (EXIT_NOT_KNOWN, EXIT_NOT_KNOWN)
 
 
-def test_who_waits_for_a_jvm_that_the_script_collects_learns_that_it_is_gone(
-    jvm: JvmProcess, on_child: Callable[[object], None]
-) -> None:
-    on_child(signal.SIG_IGN)
-    threading.Timer(0.1, end, (jvm,)).start()
-    assert jvm.wait() == EXIT_NOT_KNOWN
+@pytest.mark.parametrize("before", ["", "its end is read"])
+def test_nothing_is_left_of_a_jvm_whose_driver_has_gone(before: str) -> None:
+    code = (
+        "import os, subprocess, sys\n"
+        "from tidegate_spark.jvm.jvm_process import JvmProcess\n"
+        "jvm = JvmProcess(['sh', '-c', 'read line'], stdin=subprocess.PIPE)\n"
+        "print(jvm.pid, open(f'/proc/{jvm.pid}/stat').read().rpartition(')')[2].split()[1], flush=True)\n"
+        f"{'jvm.kill(); jvm.wait()' if before else ''}\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=False)
+    processes = [Path(f"/proc/{number}") for number in started.stdout.split()]
+    assert len(processes) == 2, started.stderr
+    wait_for("the JVM and its parent to go", lambda: not any(map(runs, processes)), SECONDS, 0.01)
+
+
+def test_a_jvm_has_the_variables_and_the_signals_that_it_is_given() -> None:
+    variables = {"PATH": os.environ["PATH"], "A": "b=c\nd", "PYTHONHOME_": "", "LC_ALL": ""}
+    show = "/proc/self/environ /proc/self/status"
+    shown = JvmProcess(["cat", *show.split()], env=variables, stdout=subprocess.PIPE)
+    content, _ = shown.communicate()
+    assert shown.returncode == 0
+    found, _, status = content.rpartition(b"\0")
+    assert dict(each.split("=", 1) for each in found.decode().split("\0")) == variables
+    ignored = next(line for line in status.decode().splitlines() if line.startswith("SigIgn:"))
+    assert int(ignored.split()[1], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0
+
+
+def test_a_jvm_starts_where_pythons_library_is_found_by_a_variable() -> None:
+    moved = {**os.environ, "PYTHONHOME": sys.base_prefix}
+    assert JvmProcess(["sh", "-c", 'test "$PYTHONHOME"'], env=moved).wait(SECONDS) == 0
+
+
+@pytest.mark.parametrize("command", ["/no/such/program", "/", "no-such-program"])
+def test_a_program_that_cannot_be_started_is_an_error_that_names_it(command: str) -> None:
+    with pytest.raises(OSError, match=f"'{command}'"):
+        JvmProcess([command])
 
 
 def test_waiting_ends_with_its_time(jvm: JvmProcess) -> None:
