@@ -17,7 +17,7 @@ from devcluster.demo.kubernetes import CommandError, Kubernetes
 from tests.compatibility.inputs import files_put, put_files, records_of
 from tests.compatibility.patterns import HERE, RUNTIME, Outcome, Pattern, load
 from tests.compatibility.selection import cluster_cases
-from tidegate_testing.apps import scripts, with_scripts
+from tidegate_testing.apps import SCRIPTS_PATH, scripts, with_scripts
 from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import PREFIX, World
 
@@ -27,6 +27,7 @@ NAMESPACE = f"{PREFIX}-compatibility"
 NUMBERS = {pattern.name: number for number, pattern in enumerate(load().pattern)}
 GENEROUS = 900.0
 STABLE_SOON = {"stableBatches": 1}
+FILES = "files_of_all_kinds.py"
 EDIT = {"name": "EDITED", "value": "yes"}
 
 
@@ -235,3 +236,15 @@ def test_in_a_namespace_with_a_floor_a_stock_image_runs_is_suspended_and_snapsho
         stage.world.delete_apps(NAMESPACE)
     finally:
         stage.world.kubectl.delete("limitrange", "floor", NAMESPACE)
+
+
+@pytest.mark.parametrize("pattern", [p for p in load().pattern if p.script == FILES], ids=["files"])
+def test_on_a_stock_image_executors_have_the_files_that_spec_and_script_name(stage: Stage) -> None:
+    listed = f"local://{SCRIPTS_PATH}/listed_rules.py"
+    stock = {"image": stage.world.environment.image_stock, "runtime": "Injected", "pyFiles": [listed]}
+    env = [{"name": "LISTED", "value": "listed_rules"}]
+    # Executors have no folder of scripts here, as where the image has none: what is beside ``main`` is the driver's.
+    stage.apply(stage.name, application={**stock, "env": env}, executor={"podTemplate": {}})
+    batches = stage.await_work(stage.name, {})
+    stage.kill()
+    stage.await_work(stage.name, batches)

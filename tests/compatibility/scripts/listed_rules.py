@@ -1,0 +1,3 @@
+"""A module that spec.application.pyFiles lists: executors have it by that alone."""
+
+NAME = "listed_rules"
