@@ -70,7 +70,7 @@ def write_identities(
         folder: the state folder.
         addresses: where the API server is reached.
         everybody: users by the name of their kubeconfig file.
-        audit_reads: whether an audit log tells of requests that change nothing, too.
+        audit_reads: whether an audit log has the requests that change nothing, too.
     """
     made = pki.create(folder / "pki", sorted({"127.0.0.1", KUBERNETES_SERVICE, addresses.api_host}))
     authority = made.authority.certificate.read_bytes()

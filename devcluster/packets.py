@@ -12,7 +12,7 @@ Rule = tuple[str, ...]
 
 
 def between(chain: str, *match: str) -> Rule:
-    """Return the rule that loses what matches; neither side is told."""
+    """Return the rule that loses what matches; neither side learns of it."""
     return (chain, *match, "--jump", "DROP")
 
 

@@ -86,7 +86,7 @@ def program(name: str) -> Path:
 
 
 def ensure() -> Path:
-    """Build what is missing but kwok, telling the progress on stderr; return the folder of the programs.
+    """Build what is missing but kwok, with the progress on stderr; return the folder of the programs.
 
     Raises:
         RuntimeError: the build failed (the compiler's words are above it on stderr), or there is no Go.

@@ -219,7 +219,7 @@ class Demo:
             time.sleep(0.2)
         self._narrator.say(f"Killing the driver's JVM without warning: kill -9 in pod {app.driver_pod}", "bold yellow")
         coming = "readings go on coming" if self._messages is None else "the next message waits for it"
-        self._narrator.say(f"  {coming}; the resource will tell of the crash and of the new start")
+        self._narrator.say(f"  {coming}; the status of the resource will show the crash and the new start")
         try:
             self._kubernetes.kill_process(app.driver_pod, app.namespace, "driver", "java")
         except CommandError as error:
@@ -266,13 +266,13 @@ class Demo:
             some = f"{len(found.too_late):,} decisions, {', '.join(found.too_late[:3])} among them"
             raise self._trouble(f"Settings ruled before their message was in force: {some}")
         if not found.in_force:
-            raise self._trouble("The checkpoint does not tell in which batch any decision was made")
-        left = f"; of {found.unknown:,} more the checkpoint tells nothing any more" if found.unknown else ""
+            raise self._trouble("The checkpoint does not show in which batch any decision was made")
+        left = f"; of {found.unknown:,} more, the checkpoint has no record any more" if found.unknown else ""
         where = "made in a batch in which the message with their setting was in force"
         self._narrator.say(f"  {found.in_force:,} decisions were {where}{left}", "green")
 
     def _ends_of_batches(self) -> dict[int, dict[int, int]]:
-        """Return, by batch and partition, up to where the readings were read, as far as the checkpoint tells."""
+        """Return, by batch and partition, up to where the readings were read, as far as the checkpoint shows."""
         prefix = self._application.offsets()
         listed = self._s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
         ends = {}

@@ -40,7 +40,7 @@ class StepFailedError(Exception):
 
 
 class Narrator:
-    """Tells what happens. Methods may be called from several threads."""
+    """Shows what happens. Methods may be called from several threads."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
@@ -68,7 +68,7 @@ class Narrator:
 
     @contextmanager
     def step(self, title: str, remedy: str, *, moving: bool = True) -> Iterator[None]:
-        """Announce a step, and tell how long it took.
+        """Announce a step, and say how long it took.
 
         Args:
             title: what is done.
@@ -91,7 +91,7 @@ class Narrator:
         self.say(f"  done in {self.elapsed() - before:.1f} s", "green")
 
     def failure(self, failed: StepFailedError) -> None:
-        """Tell what failed, the last of what is known about it, and what to do."""
+        """Say what failed, the last of what is known about it, and what to do."""
         self.say(f"FAILED: {failed.what}", "bold red")
         for line in failed.detail.splitlines()[-LINES_OF_A_FAILURE:]:
             self.plain(f"       | {line}")

@@ -162,7 +162,7 @@ class FlightsDemo:
 
     @contextmanager
     def _watching(self) -> Iterator[DecisionWatch]:
-        """Tell, while the context lasts, of the resource and of predictions; collect these."""
+        """Show, while the context lasts, the resource and predictions; collect these."""
         status = StatusWatch(self._narrator, self._kubernetes, self._application)
         predictions = DecisionWatch(self._narrator, self._site.kafka_host, self._output, spoken)
         with ExitStack() as stack:

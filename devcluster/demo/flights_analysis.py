@@ -56,7 +56,7 @@ def spread(tallies: Mapping[Any, Tally]) -> Spread:
     The estimators are those of the one-way analysis of variance with random effects, pooled over carriers.
 
     Raises:
-        DumpError: there are too few flights or groups to tell.
+        DumpError: there are too few flights or groups.
     """
     by_carrier: dict[str, list[Tally]] = defaultdict(list)
     for group, tally in tallies.items():
@@ -76,7 +76,7 @@ def pooled(families: Any) -> Spread:
         distance += sum(tally.flights * (tally.mean - mean) ** 2 for tally in family)
         effective += number - sum(tally.flights**2 for tally in family) / number
     if flights <= groups or effective <= 0:
-        raise DumpError("there are too few flights in the dump to tell how groups of them differ")
+        raise DumpError("there are too few flights in the dump to compare groups of them")
     within = scatter / (flights - groups)
     return Spread(groups, within, (distance - freedom * within) / effective)
 

@@ -20,7 +20,7 @@ from devcluster.demo.flights_data import LANDED, LEFT, Record, encode, records
 from devcluster.demo.replay import CONFIRM_SECONDS, create_topics
 
 REPORT_EACH = 500
-"""Records after which progress is told of."""
+"""Records after which progress is shown."""
 AT_ONCE_SECONDS = 0.05
 """How long the records take by a rate that are sent at once: shorter than any batch, so that each batch has some."""
 

@@ -26,7 +26,7 @@ class Found:
     in_force: int = 0
     """Those made in a batch in which the message with their setting was in force."""
     unknown: int = 0
-    """Those of whose batch the checkpoint tells nothing: Spark keeps what is about the newest batches."""
+    """Those whose batch the checkpoint does not have: Spark keeps what is about the newest batches."""
     too_late: tuple[str, ...] = ()
     """Ids of those whose setting was in force from a later batch on only, or of which there is no setting."""
 
@@ -45,7 +45,7 @@ def check(
         sent: the settings of each message, by its name, in the order in which they were sent.
         reported: the status of each message, which is in force.
         positions: where each reading stands in the topic.
-        ends: what the checkpoint tells of batches.
+        ends: where each batch ends, by the checkpoint.
     """
     carriers = _carriers(sent)
     in_force, unknown, too_late = 0, 0, list[str]()
@@ -63,10 +63,10 @@ def check(
 
 
 def batch_of(position: Position, ends: Ends) -> int | None:
-    """Return the batch that a record is in; None if that cannot be told.
+    """Return the batch that a record is in; None if that cannot be known.
 
-    A record before the end of a batch is in an earlier one if it is before the end of that as well; so nothing can be
-    told by the oldest batch that is known, unless it is the first one of all.
+    A record before the end of a batch is in an earlier one if it is before the end of that as well; so what
+    is before the end of the oldest batch that is known may be in any, unless that is the first one of all.
     """
     partition, offset = position
     batch = next((batch for batch in sorted(ends) if offset < ends[batch].get(partition, 0)), None)

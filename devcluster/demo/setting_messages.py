@@ -26,7 +26,7 @@ class SettingMessages:
     """
 
     def __init__(self, messages: Messages, seconds: float, report: Callable[[str], None]) -> None:
-        """Wait so long for a message to be in the log; ``report`` tells a person of each that is."""
+        """Wait so long for a message to be in the log; ``report`` shows each that is."""
         self._messages, self._seconds, self._report = messages, seconds, report
         self._held: list[Setting] = []
         self.sent: dict[str, tuple[Setting, ...]] = {}

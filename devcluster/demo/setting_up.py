@@ -1,4 +1,4 @@
-"""Brings up what the demo runs on, telling each step: the development cluster, or one of your own. Starts processes."""
+"""Brings up what the demo runs on, step by step: the development cluster, or one of your own. Starts processes."""
 
 from __future__ import annotations
 

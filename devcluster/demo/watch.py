@@ -1,4 +1,4 @@
-"""What happens while the demo runs, told as it happens: the resource's status, and decisions. Threads."""
+"""What happens while the demo runs, shown as it happens: the resource's status, and decisions. Threads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def spoken(decision: Mapping[str, Any]) -> str:
 
 
 class StatusWatch:
-    """Tells each change of the resource's headline."""
+    """Shows each change of the resource's headline."""
 
     def __init__(self, narrator: Narrator, kubernetes: Kubernetes, application: Application) -> None:
         self._narrator, self._kubernetes, self._application = narrator, kubernetes, application
@@ -67,7 +67,7 @@ class StatusWatch:
 
 
 class DecisionWatch:
-    """Collects decisions as they come and tells a sample of them."""
+    """Collects decisions as they come and shows a sample of them."""
 
     def __init__(
         self, narrator: Narrator, brokers: str, topic: str, report: Callable[[Mapping[str, Any]], str] = spoken

@@ -34,7 +34,7 @@ ONLY_ON_PAGES = {
 }
 """Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
 ONLY_IN_PRODUCT = {"report, publish, call with, distinguish": r"\btold\b|\btell(?:s|ing)?\b"}
-"""Likewise, for the comments and docstrings of operator and runtime: "is told of" hides who gives what to whom."""
+"""Likewise, for comments and texts of what is no test: "is told of" hides who gives what to whom."""
 IDENTIFIERS = {
     "message, text, details": r"last_words|_?words_of",
     "reported, events": r"_?told|_?is_told|RememberTold|TellOfMessage|_?tell|tell_(?:notices|scaling)",
@@ -148,8 +148,9 @@ def test_comments_and_texts_are_in_the_glossarys_words() -> None:
 
 
 def test_the_products_comments_say_who_reports_what() -> None:
-    product = {path: text for path, text in code().items() if path.startswith(("operator/", "spark_app/"))}
-    assert replaced(product, ONLY_IN_PRODUCT) == []
+    folders = ("operator/", "spark_app/", "devcluster/")
+    product = {path: text for path, text in code().items() if path.startswith(folders)}
+    assert replaced(product | _read((ROOT / "jvm").rglob("*.java")), ONLY_IN_PRODUCT) == []
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ public final class ControlTopic implements AutoCloseable {
     /**
      * @param clients settings of Kafka's clients: servers, security
      * @param topic to read
-     * @param largest bytes of a value; of larger ones the size alone is told
+     * @param largest bytes of a value; of larger ones the size alone is returned
      */
     public ControlTopic(Map<String, String> clients, String topic, int largest) {
         this.topic = topic;
@@ -71,7 +71,7 @@ public final class ControlTopic implements AutoCloseable {
         this.consumer = new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    /** Return what tells this topic from another one of its name, before or after it; empty if the broker is too old. */
+    /** Return what this topic has and no other of its name, before or after it; empty if the broker is too old. */
     public String identity() throws ExecutionException, InterruptedException, TimeoutException {
         if (admin == null) {
             admin = Admin.create(settings);
@@ -96,11 +96,11 @@ public final class ControlTopic implements AutoCloseable {
         }
         Map<TopicPartition, Long> first = consumer.beginningOffsets(partitions, PATIENCE);
         Map<TopicPartition, Long> end = consumer.endOffsets(partitions, PATIENCE);
-        Map<Integer, String> told = new TreeMap<>();
+        Map<Integer, String> bounds = new TreeMap<>();
         for (TopicPartition each : partitions) {
-            told.put(each.partition(), each.partition() + ":" + first.get(each) + ":" + end.get(each));
+            bounds.put(each.partition(), each.partition() + ":" + first.get(each) + ":" + end.get(each));
         }
-        return String.join(" ", told.values());
+        return String.join(" ", bounds.values());
     }
 
     /** Read on from here: "partition:offset" for each partition that is to be read, with blanks between. */
@@ -119,11 +119,11 @@ public final class ControlTopic implements AutoCloseable {
      * of transactions, once a poll has come past it.
      */
     public String positions() {
-        Map<Integer, String> told = new TreeMap<>();
+        Map<Integer, String> positions = new TreeMap<>();
         for (TopicPartition each : consumer.assignment()) {
-            told.put(each.partition(), each.partition() + ":" + consumer.position(each, PATIENCE));
+            positions.put(each.partition(), each.partition() + ":" + consumer.position(each, PATIENCE));
         }
-        return String.join(" ", told.values());
+        return String.join(" ", positions.values());
     }
 
     /**

@@ -13,9 +13,9 @@ import org.apache.hadoop.fs.Path;
  * Whether state that Spark does not need any more is to stay, because a snapshot of it is being taken.
  *
  * <p>An object beside the lineage says so, for ten minutes after it was last put: whoever put it may have been killed.
- * Both times are the store's: this machine's clock may be far from it, and state of a pinned batch would be deleted. What
- * the store's clock says now, an object tells that is written for that, at most once in ten minutes and only while there
- * is a pin; in between, what has passed is measured.
+ * Both times are the store's: this machine's clock may be far from it, and state of a pinned batch would be deleted. The
+ * store's clock is read from an object that is written for that, at most once in ten minutes and only while there is a
+ * pin; in between, what has passed is measured.
  * Only files of state stores stay. Spark finds those by listing, so that it deletes them the next time; of its logs it
  * remembers what it deleted.
  */
