@@ -75,4 +75,7 @@ def _obstacle_in(report: AgentReport) -> Obstacle | None:
         return Obstacle.NOT_READY
     if report.control.paused:
         return Obstacle.PAUSED
-    return Obstacle.CONTINUOUS if any(query.active and query.continuous for query in report.queries) else None
+    active = [query for query in report.queries if query.active]
+    if any(query.continuous for query in active):
+        return Obstacle.CONTINUOUS
+    return Obstacle.REAL_TIME if any(query.real_time for query in active) else None

@@ -406,6 +406,11 @@ class QueryReport:
 
     An earlier agent does not report it.
     """
+    real_time: bool = False
+    """Its trigger is that of real-time mode: its tasks hold their cores as long as that says, with or without input.
+
+    An earlier agent does not report it.
+    """
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The container's first process, which runs no code of the application. Starts a process.
 
 A script or library may take SIGTERM for itself. So the kubelet signals this process, which passes a stop to the driver
-over a pipe and reaps orphans. Standard library only.
+over a pipe and reaps orphans. The parent of Spark's JVMs is a child of it, too. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from tidegate_spark.jvm.jvm_parent import fork_parent
+from tidegate_spark.jvm.jvm_process import PARENTS
 from tidegate_spark.process.held_signals import FIRST, STOPS
 
 STOP = b"s"
@@ -65,14 +67,18 @@ def go_on_in_child() -> StopLine:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, *for_script, signal.SIGCHLD})
+    # A first process has held them since its first line; before that, nothing was blocked.
+    mask = before - STOPS if is_first else before
+    jvms = fork_parent(mask)
     reader, writer = os.pipe()
     child = os.fork()
     if child != 0:
         os.close(reader)
+        jvms.close()
         _pass_on(child, writer, stops, for_script)
     os.close(writer)
-    # A first process has held them since its first line; before that, nothing was blocked.
-    signal.pthread_sigmask(signal.SIG_SETMASK, before - STOPS if is_first else before)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    PARENTS.use(jvms)
     return StopLine(reader)
 
 

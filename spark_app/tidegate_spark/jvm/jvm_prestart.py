@@ -114,13 +114,11 @@ class HeadStart:
         self._folder = Path(tempfile.mkdtemp())
         self._door = self._folder / "door"
         try:
-            # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
             self._process = JvmProcess(
                 ["spark-submit", *arguments],
                 executable=str(script),
                 stdin=subprocess.PIPE,
                 env={**variables, DOOR_VARIABLE: str(self._door)},
-                start_new_session=True,
             )
         except OSError:
             shutil.rmtree(self._folder, ignore_errors=True)

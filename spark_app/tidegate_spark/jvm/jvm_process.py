@@ -8,86 +8,144 @@ a parent of its own (:mod:`tidegate_spark.jvm.jvm_parent`). Standard library onl
 
 from __future__ import annotations
 
+import _socket  # not ``socket``, as in jvm_parent
+import array
 import contextlib
 import os
-import socket
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from tidegate_spark.jvm.jvm_parent import REPORT
+from tidegate_spark.jvm import jvm_parent
+from tidegate_spark.jvm.jvm_parent import LENGTH, REPORT
 
 EXIT_NOT_KNOWN = 256
 """In the place of an exit code: it has ended, and its parent had gone before. No process ends with this."""
 POLL_SECONDS = 0.02
-_PARENT = Path(__file__).with_name("jvm_parent.py")
+_START_SECONDS = 60.0
+"""For its parent to start a program and say so; it takes milliseconds."""
+_PYTHON = sys.executable
 
 
-class JvmProcess(subprocess.Popen[bytes]):
-    """A process whose parent reports its exit code: that, or :data:`EXIT_NOT_KNOWN`."""
+class JvmParents:
+    """The way to the process that starts JVMs; one is started where there is none, or it has gone."""
 
-    def __init__(
+    def __init__(self) -> None:
+        """Know of none yet."""
+        self._lock = threading.Lock()
+        self._requests: _socket.socket | None = None
+        self._which: tuple[int, int] | None = None
+
+    def use(self, requests: _socket.socket) -> None:
+        """Take the one that was forked before there was a script."""
+        self._requests, self._which = requests, _identity(requests.fileno())
+
+    def ask(self, descriptors: Sequence[int]) -> None:
+        """Hand a request's socket and three streams over.
+
+        Raises:
+            OSError: there is no such process, and none can be started.
+        """
+        with self._lock:
+            # The script may have closed all that was open, and others may have its number.
+            if self._requests is not None and _identity(self._requests.fileno()) == self._which:
+                try:
+                    return _send(self._requests, descriptors)
+                except OSError:
+                    self._requests.close()  # somebody has killed it
+            elif self._requests is not None:
+                self._requests.detach()
+            self.use(_started_parent())
+            assert self._requests is not None
+            return _send(self._requests, descriptors)
+
+
+PARENTS = JvmParents()
+"""Of this process."""
+
+
+class JvmProcess:
+    """A process whose parent reports its exit code: that, or :data:`EXIT_NOT_KNOWN`. As far as it goes, a ``Popen``."""
+
+    def __init__(  # noqa: PLR0913 - as of Popen, by name
         self,
-        args: Sequence[str | os.PathLike[str]],
+        args: Sequence[str],
         *,
         executable: str | None = None,
         env: Mapping[str, str] | None = None,
-        **how: Any,
+        cwd: str | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        **_settled: Any,
     ) -> None:
-        """Start it as ``Popen`` does.
+        """Start it as ``Popen`` does, in a session of its own, in which interrupts are ignored.
 
         Args:
             args: the command, with the program's name first.
             executable: the program; None: the command's first word.
-            env: variables; None: of this process.
-            how: as for ``Popen``, but for ``shell`` and ``pass_fds``.
+            env: variables; None: those of this process.
+            cwd: its folder; None: that of this process.
+            stdin: ``subprocess.PIPE``, or None for this process's.
+            stdout: a descriptor, or None for this process's.
+            _settled: what else PySpark asks for, and each JVM has.
 
         Raises:
             OSError: it cannot be started.
+            ValueError: a word or variable has a null byte in it.
         """
         # A signal handler runs in the main thread, in the middle of its own question, and may ask for the end as well.
         self._asking = threading.RLock()
-        self._reports, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [os.fspath(word) for word in args]
+        self.args = args
+        self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        program = executable or args[0]
+        request = jvm_parent.request_of(cwd or os.getcwd(), program, args, os.environ if env is None else env)
+        self._report, theirs = jvm_parent.pair(_socket.SOCK_STREAM)
+        self._which = _identity(self._report.fileno())
         try:
-            with theirs:
-                descriptor = theirs.fileno()
-                parent = [sys.executable, *_flags(os.environ if env is None else env), str(_PARENT), str(descriptor)]
-                super().__init__([*parent, executable or command[0], *command], env=env, pass_fds=(descriptor,), **how)
-            # What this process has started ends at once; what that has started is the JVM's parent.
-            self.pid = self._read_start(executable or command[0], super().wait())
-        except OSError:
+            with contextlib.ExitStack() as handed:
+                handed.callback(theirs.close)
+                streams = [self._input(stdin), *(_copy(number) for number in (1 if stdout is None else stdout, 2))]
+                for stream in streams:
+                    handed.callback(os.close, stream)
+                PARENTS.ask([theirs.fileno(), *streams])
+            self.pid = self._await_start(program, request)
+        except BaseException:
             self._release()
-            pipe = vars(self).get("stdin")
-            if pipe is not None:
-                pipe.close()
+            if self.stdin is not None:
+                self.stdin.close()
             raise
-        self.args, self.returncode = args, None
 
-    def _read_start(self, program: str, code: int) -> int:
-        report = self._reports.recv(REPORT.size)
-        if not report:
-            raise OSError(f"{sys.executable} did not start {program}: exit code {code}")
-        error, process = REPORT.unpack(report)
+    def _input(self, stdin: int | None) -> int:
+        if stdin != subprocess.PIPE:
+            return _copy(0)
+        reader, writer = os.pipe()
+        self.stdin = os.fdopen(jvm_parent.moved_up(writer), "wb")
+        os.close(writer)
+        return reader
+
+    def _await_start(self, program: str, request: bytes) -> int:
+        self._report.settimeout(_START_SECONDS)
+        self._report.sendall(LENGTH.pack(len(request)) + request)
+        report = self._report.recv(REPORT.size)
+        self._report.settimeout(None)
+        if len(report) != REPORT.size:
+            raise OSError(f"the process that was to start {program} has gone")
+        error, process, _ = REPORT.unpack(report)
         if error:
             raise OSError(error, os.strerror(error), program)
         return int(process)
-
-    def _release(self) -> None:
-        """Have the parent go, also where children of the script have a copy of the socket."""
-        with contextlib.suppress(OSError):
-            self._reports.shutdown(socket.SHUT_RDWR)
-        self._reports.close()
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal; None while it runs."""
         # One at a time: who is in between another one's question and its answer would find the report closed.
         with self._asking:
-            answer = _end_of(self.pid, self._reports) if self.returncode is None else None
+            answer = self._end() if self.returncode is None else None
             if self.returncode is None:  # or a signal handler has asked in between
                 self.returncode = answer
                 if answer is not None:
@@ -108,23 +166,80 @@ class JvmProcess(subprocess.Popen[bytes]):
             time.sleep(POLL_SECONDS)
         return code
 
+    def kill(self) -> None:
+        """Send SIGKILL unless it has ended: its number is its own until its end was read."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
-def _flags(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what keeps the parent's Python from what it does not need; pure.
+    def _end(self) -> int | None:
+        """Return how it ended, by its parent's report, which stays where it is: a signal handler may ask as well."""
+        code = self._reported()
+        if code is not None or Path(f"/proc/{self.pid}").exists():
+            return code
+        code = self._reported()  # it may have come in between
+        return EXIT_NOT_KNOWN if code is None else code
 
-    It finds nothing where somebody moved its library and says so in a variable, unless it may read that.
-    """
-    return ("-S", "-s") if "PYTHONHOME" in variables else ("-S", "-I")
+    def _reported(self) -> int | None:
+        """Return what the report says; None if there is none, or the script has closed it."""
+        if _identity(self._report.fileno()) != self._which:
+            return None
+        try:
+            report = self._report.recv(REPORT.size, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+        except OSError:
+            return None
+        if len(report) != REPORT.size:
+            return None
+        _, process, code = REPORT.unpack(report)
+        return int(code) if process == self.pid else None
+
+    def _release(self) -> None:
+        """Have the parent go, also where children of the script have a copy of the socket."""
+        if _identity(self._report.fileno()) != self._which:
+            self._report.detach()
+            return
+        with contextlib.suppress(OSError):
+            self._report.shutdown(_socket.SHUT_RDWR)
+        self._report.close()
 
 
-def _end_of(process: int, reports: socket.socket) -> int | None:
-    """Return how a process ended, by its parent's report, which stays where it is: a signal handler may ask as well."""
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    """Return what a descriptor stands for, None if for nothing."""
     try:
-        report = reports.recv(REPORT.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return None
+        found = os.fstat(descriptor)
     except OSError:
-        report = b""  # the script has closed all that is open
-    if report:
-        return int(REPORT.unpack(report)[1])
-    return None if Path(f"/proc/{process}").exists() else EXIT_NOT_KNOWN
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _copy(descriptor: int) -> int:
+    """Return a copy of a stream, or of nothing if the script has closed it."""
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return os.open(os.devnull, os.O_RDWR)
+
+
+def _send(requests: _socket.socket, descriptors: Sequence[int]) -> None:
+    handed = array.array("i", descriptors)
+    requests.sendmsg([b"r"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, handed.tobytes())])
+
+
+def _started_parent() -> _socket.socket:
+    """Start one as a program; what this process starts ends at once, and has started it.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    ours, theirs = jvm_parent.pair(_socket.SOCK_SEQPACKET)
+    try:
+        command = [_PYTHON, "-S", "-s", str(Path(jvm_parent.__file__)), str(theirs.fileno())]
+        code = subprocess.Popen(command, pass_fds=(theirs.fileno(),)).wait()  # noqa: S603 - this very program
+        if code != 0:
+            raise OSError(f"{_PYTHON} did not start the parent of Spark's JVM: exit code {code}")
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return ours

@@ -96,8 +96,7 @@ def _start(conf: SparkConf, **how: Any) -> Any:
     # Its arguments beat the settings, and under spark-submit nobody reads them.
     arguments = os.environ.pop(ARGUMENTS, None)
     try:
-        # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
-        return launch_gateway(conf, popen_kwargs={"start_new_session": True, **how})  # type: ignore[no-untyped-call] # untyped there
+        return launch_gateway(conf, popen_kwargs=how)  # type: ignore[no-untyped-call] # untyped there
     finally:
         if arguments is not None:
             os.environ[ARGUMENTS] = arguments

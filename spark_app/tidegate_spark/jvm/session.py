@@ -160,7 +160,7 @@ def jvm_exit_code(*, connection_lost: bool = False) -> int | None:
     """Return the exit code of Spark's JVM, None while it runs or if there is none.
 
     If the connection to it was lost, its end is waited for a little: the system closes a process's connections first.
-    If somebody else has collected it, this is :data:`~tidegate_spark.jvm.jvm_process.EXIT_NOT_KNOWN`.
+    If its parent was killed before, this is :data:`~tidegate_spark.jvm.jvm_process.EXIT_NOT_KNOWN`.
     """
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:

@@ -100,12 +100,13 @@ class Epochs:
         if not self._is_continuous(query):
             self._report_real_time(name, self._batch_seconds(query))
             return None
-        self._progress.query_continuous(name)
+        self._progress.query_triggers(name, continuous=True)
         self._progress.notice(Reason.CONTINUOUS_TRIGGER, messages.continuous(name), warning=True)
         return _Run(self._progress.committed.get(name, -1), self._clock())
 
     def _report_real_time(self, name: str, seconds: float) -> None:
         if seconds > 0:
+            self._progress.query_triggers(name, real_time=True)
             message = messages.real_time(name, seconds, seconds + RESERVED_SECONDS)
             self._progress.notice(Reason.REAL_TIME_TRIGGER, message, warning=seconds >= self._stop_seconds)
 

@@ -163,7 +163,7 @@ class Progress:
             if known is None or last_committed_batch is None:
                 before = dataclasses.replace(before, active=True, failed=False)
             if last_committed_batch is None:
-                before = dataclasses.replace(before, continuous=False)
+                before = dataclasses.replace(before, continuous=False, real_time=False)
             self._queries[name] = dataclasses.replace(before, batch_id=batch)
         self.observer.started(name)
 
@@ -181,10 +181,11 @@ class Progress:
         with self._lock:
             self._empty.discard(name)
 
-    def query_continuous(self, name: str) -> None:
-        """Note that query ``name``, which runs, has a continuous trigger."""
+    def query_triggers(self, name: str, *, continuous: bool = False, real_time: bool = False) -> None:
+        """Note that query ``name``, which runs, has a continuous trigger, or that of real-time mode."""
         with self._lock:
-            self._queries[name] = dataclasses.replace(self._queries.get(name, QueryReport(name=name)), continuous=True)
+            before = self._queries.get(name, QueryReport(name=name))
+            self._queries[name] = dataclasses.replace(before, continuous=continuous, real_time=real_time)
 
     def query_committed(self, name: str, commit: Commit) -> None:
         """Note a finished batch."""

@@ -72,6 +72,7 @@ def test_a_query_in_real_time_mode_stops_at_the_end_of_its_batch_and_is_rehearse
     report = old.report()
     assert report is not None
     assert (Reason.REAL_TIME_TRIGGER, False) in [(notice.reason, notice.warning) for notice in report.notices]
+    assert [query.real_time for query in report.queries] == [True]
     order(old, SnapshotOrders(take=(SnapshotOrder(COPY, holders=(COPY,)),)))
     assert await_end(old, COPY).state is SnapshotState.READY
     old.terminate()

@@ -1,7 +1,6 @@
 """The runtime's real entry point as a process on this machine, with Spark in local mode. Starts processes, does I/O."""
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -48,9 +47,6 @@ from tidegate_testing.warm_jvms import WarmJvm, WarmJvms
 
 TOKEN = "token-of-the-tests"
 SOURCES = Path(__file__).parents[3] / "spark_app"
-_LIBC = ctypes.CDLL(None)
-_PR_SET_CHILD_SUBREAPER = 36
-"""prctl(2)."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +93,6 @@ def driver_config(app: str, main: str, place: Storage, **fields: Any) -> DriverC
     return DriverConfig(**{**defaults, **fields})
 
 
-def _collect_orphans() -> None:
-    """Have processes whose parent has ended, as a container's first process has; it outlasts the start of a program."""
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
 @dataclass
 class DriverProcess:
     """One driver; ``start`` it, look at it, ``stop`` it."""
@@ -141,11 +132,7 @@ class DriverProcess:
             environment |= self.jvm.begin(Path(environment["TIDEGATE_WORK_DIRECTORY"]))
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
-                [*self.python, "-m", "tidegate_spark"],
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                preexec_fn=_collect_orphans,  # noqa: PLW1509 - one call of the system, found before
+                [*self.python, "-m", "tidegate_spark"], env=environment, stdout=output, stderr=subprocess.STDOUT
             )
         return self
 

@@ -274,8 +274,8 @@ def reported_by_agent(report: AgentReport) -> bytes:
         progress.query_started("dedupe", 7)
         progress.query_ended("dedupe", failed=True)
         for query in report.queries:
-            if query.continuous:
-                progress.query_continuous(query.name)
+            if query.continuous or query.real_time:
+                progress.query_triggers(query.name, continuous=query.continuous, real_time=query.real_time)
         ends = Ends(report.executors_ended, max(0.0, report.executors_held_until - NOW))
         progress.executors(wanted=5, running=4, leaving=Leaving(1, "17", 20.0), ends=ends)
     progress.enter(report.state, report.fault)
@@ -325,6 +325,10 @@ WITH_EMPTY_STARTS = dataclasses.replace(
 WITH_BATCH_UNDER_WAY = dataclasses.replace(
     WITH_EMPTY_STARTS, queries=(dataclasses.replace(REPORT.queries[0], at_batch=True), WITH_EMPTY_STARTS.queries[1])
 )
+WITH_REAL_TIME = dataclasses.replace(
+    WITH_BATCH_UNDER_WAY,
+    queries=(dataclasses.replace(WITH_BATCH_UNDER_WAY.queries[0], real_time=True), WITH_BATCH_UNDER_WAY.queries[1]),
+)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -364,7 +368,9 @@ FORMS = [
     Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, None),
     # From before it told which queries are at a batch.
     Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, None),
-    Form("agent-report-with-batch-under-way", WITH_BATCH_UNDER_WAY, asked_agent, reported_by_agent),
+    # From before it reported which queries are in real-time mode.
+    Form("agent-report-with-batch-under-way", WITH_BATCH_UNDER_WAY, asked_agent, None),
+    Form("agent-report-with-real-time", WITH_REAL_TIME, asked_agent, reported_by_agent),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.

@@ -27,6 +27,7 @@ _WHY_NOT = {
     Obstacle.REPARTITIONING: Reason.UPGRADE_UNDER_WAY,
     Obstacle.UPGRADING: Reason.UPGRADE_UNDER_WAY,
     Obstacle.CONTINUOUS: Reason.CONTINUOUS_TRIGGER,
+    Obstacle.REAL_TIME: Reason.REAL_TIME_TRIGGER,
 }
 _GRAINS = 100
 """Into how many parts the interval is divided of which the highest need is remembered."""

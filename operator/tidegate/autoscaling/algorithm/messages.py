@@ -24,10 +24,11 @@ _OBSTACLES = {
     Obstacle.NOT_READY: "its queries do not run yet",
     Obstacle.PAUSED: "its queries are paused",
     Obstacle.CONTINUOUS: "a query has a continuous trigger, of which Spark reports no rows and no rates",
+    Obstacle.REAL_TIME: "a query is in real-time mode, in which tasks hold their cores for the whole batch",
     Obstacle.REPARTITIONING: "the state is being repartitioned, which comes first",
 }
 _UNKNOWN = (Reason.RATE_UNKNOWN, Reason.ROWS_UNKNOWN)
-_UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY, Reason.CONTINUOUS_TRIGGER)
+_UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY, Reason.CONTINUOUS_TRIGGER, Reason.REAL_TIME_TRIGGER)
 
 
 def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
@@ -64,7 +65,7 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
             return f"The number stays at {now} until enough batches are measured."
         case Reason.RATE_UNKNOWN | Reason.ROWS_UNKNOWN:
             return f"The number stays at {now}: {_unknown(situation)}."
-        case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY | Reason.CONTINUOUS_TRIGGER:
+        case step if step in _UNDECIDED:
             return f"No decision: {_obstacle(situation.obstacle, situation.upgrade_phase)}."
         case _:
             return _limited(settings, situation, result)

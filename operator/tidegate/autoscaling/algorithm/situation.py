@@ -22,6 +22,8 @@ class Obstacle(Enum):
     PAUSED = auto()
     CONTINUOUS = auto()
     """A query has a continuous trigger, of which there are no measurements."""
+    REAL_TIME = auto()
+    """A query is in real-time mode: its batches last as long as the trigger says, which looks like work without end."""
     REPARTITIONING = auto()
     UPGRADING = auto()
 

@@ -71,15 +71,23 @@ def test_a_report_has_one_time_however_often_it_is_looked_at() -> None:
     assert len({sight.taken_at for sight in sights if sight is not None and sight.report is not None}) == 1
 
 
-@pytest.mark.parametrize(("active", "obstacle"), [(True, Obstacle.CONTINUOUS), (False, None)])
-def test_a_continuous_query_that_runs_keeps_the_number_of_executors_as_it_is(
-    active: bool, obstacle: Obstacle | None
+@pytest.mark.parametrize(
+    ("query", "obstacle"),
+    [
+        (QueryReport("events", active=True, continuous=True), Obstacle.CONTINUOUS),
+        (QueryReport("events", active=False, continuous=True), None),
+        (QueryReport("events", active=True, real_time=True), Obstacle.REAL_TIME),
+        (QueryReport("events", active=False, real_time=True), None),
+    ],
+)
+def test_a_query_without_measurements_that_runs_keeps_the_number_of_executors_as_it_is(
+    query: QueryReport, obstacle: Obstacle | None
 ) -> None:
     app, index = launched(app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 8})), Index()
     driver = running_driver(app, ready=True)
     index.put_app(app)
     index.put_pod(driver)
-    queries = (QueryReport("events", active=active, continuous=True), QueryReport("other"))
+    queries = (query, QueryReport("other"))
     index.reports["shop", "orders"] = report_of(driver, queries=queries)
     sight = see(index, ("shop", "orders"), NOW, NOW)
     assert sight is not None

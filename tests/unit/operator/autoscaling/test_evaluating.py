@@ -283,10 +283,19 @@ def test_while_it_does_not_run_nothing_is_decided_and_the_target_stays() -> None
     assert (said.step, app.executors) == (Reason.NOT_RUNNING, 10)
 
 
-def test_with_a_continuous_trigger_nothing_is_decided_and_the_number_stays() -> None:
+@pytest.mark.parametrize(
+    ("obstacle", "reason", "rows"),
+    [
+        (Obstacle.CONTINUOUS, Reason.CONTINUOUS_TRIGGER, 0.0),
+        (Obstacle.REAL_TIME, Reason.REAL_TIME_TRIGGER, 700.0),  # its batches last for the whole time
+    ],
+)
+def test_with_such_a_trigger_nothing_is_decided_and_the_number_stays(
+    obstacle: Obstacle, reason: Reason, rows: float
+) -> None:
     app = Autoscaled()
-    said = app.for_seconds(3600, measured(0.0), obstacle=Obstacle.CONTINUOUS)
-    assert (said.step, app.changes) == (Reason.CONTINUOUS_TRIGGER, [])
+    said = app.for_seconds(3600, measured(rows), obstacle=obstacle)
+    assert (said.step, app.changes) == (reason, [])
 
 
 def test_of_a_driver_that_does_not_tell_enough_nothing_is_made() -> None:

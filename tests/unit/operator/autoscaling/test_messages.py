@@ -188,3 +188,5 @@ def test_what_does_not_run_is_not_judged() -> None:
     assert say(obstacle=Obstacle.PAUSED) == "No decision: its queries are paused."
     said = "No decision: a query has a continuous trigger, of which Spark reports no rows and no rates."
     assert say(obstacle=Obstacle.CONTINUOUS) == said
+    said = "No decision: a query is in real-time mode, in which tasks hold their cores for the whole batch."
+    assert say(obstacle=Obstacle.REAL_TIME) == said

@@ -312,7 +312,7 @@ def test_a_pause_is_done_when_every_query_is_held() -> None:
 def test_a_pause_fails_for_a_continuous_query_which_spark_cannot_hold() -> None:
     driver = Driver()
     driver.meet()
-    driver.progress.query_continuous("other")
+    driver.progress.query_triggers("other", continuous=True)
     driver.holder.holds = ["one"]
     done = driver.carry_out("pause", paused=True)
     assert (done.done, done.failed, done.reason) == (True, True, Reason.SPARK_REFUSED)

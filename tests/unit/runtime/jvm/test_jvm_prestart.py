@@ -153,7 +153,9 @@ def test_the_jvm_gets_this_processs_settings_and_credentials_and_no_secret_on_it
     ahead.end()
     assert world.runs(), "it is no more this one's to end"
     assert world.kept == [f"launch-{world.digest()}"]
-    process.communicate()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(20)
     assert process.returncode == 0
 
 
@@ -325,7 +327,8 @@ def test_pyspark_is_told_of_the_jvm_that_was_started_ahead_and_nobody_else_is(
     assert gateway.proc.poll() is None
     assert {GATEWAY_PORT, GATEWAY_SECRET}.isdisjoint(os.environ)
     assert world.kept == [f"launch-{world.digest()}"]
-    gateway.proc.communicate()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(20)
 
 
 def test_a_jvm_that_came_up_and_does_not_answer_is_ended_and_another_one_started(

@@ -14,7 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tidegate_spark.jvm import jvm_process, launching, session
-from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN, JvmProcess
+from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN, JvmParents, JvmProcess
 from tidegate_testing.waiting import wait_for
 
 SECONDS = 20.0
@@ -103,16 +103,16 @@ def asks_when_signalled(jvm: JvmProcess) -> Iterator[list[int | None]]:
 def test_a_signal_handler_may_ask_for_the_end_while_the_main_thread_asks(
     jvm: JvmProcess, asks_when_signalled: list[int | None], monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    ask = jvm_process._end_of
+    ask = jvm._end
 
-    def signalled(process: int, reports: socket.socket) -> int | None:
-        monkeypatch.setattr(jvm_process, "_end_of", ask)
-        answer = ask(process, reports) if when.startswith("after") else None
+    def signalled() -> int | None:
+        monkeypatch.setattr(jvm, "_end", ask)
+        answer = ask() if when.startswith("after") else None
         end(jvm)
         signal.raise_signal(signal.SIGUSR1)
-        return answer if when.startswith("after") else ask(process, reports)
+        return answer if when.startswith("after") else ask()
 
-    monkeypatch.setattr(jvm_process, "_end_of", signalled)
+    monkeypatch.setattr(jvm, "_end", signalled)
     assert jvm.poll() == -9
     assert (asks_when_signalled, jvm.poll(), jvm.wait(SECONDS)) == ([-9], -9, -9)
 
@@ -157,43 +157,181 @@ def test_the_end_of_a_jvm_whose_parent_had_gone_before_is_not_known(jvm: JvmProc
     assert (jvm.wait(), session.jvm_exit_code(connection_lost=True)) == (EXIT_NOT_KNOWN, EXIT_NOT_KNOWN)
 
 
+def test_a_signal_to_all_processes_leaves_the_parent_to_report_how_the_jvm_ended(jvm: JvmProcess) -> None:
+    parent = parent_of(jvm.pid)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
+        os.kill(parent, number)
+        os.kill(parent_of(parent), number)
+    assert session.jvm_exit_code() is None
+    end(jvm)
+    assert await_end() == -9
+
+
+@pytest.mark.parametrize("limit", [0.0, 5.0])
+@pytest.mark.timeout(120)
+def test_a_limit_that_the_script_sets_for_its_sockets_is_not_for_the_jvm(
+    limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jvm_process, "PARENTS", JvmParents())
+    socket.setdefaulttimeout(limit)
+    try:
+        process = JvmProcess(ENDS_IF_ASKED, stdin=subprocess.PIPE)
+        assert not process._report.gettimeout(), "a question waits"
+        assert process.poll() is None
+        end(process)
+        wait_for("its end", lambda: runs(Path(f"/proc/{process.pid}")) is False, SECONDS, 0.01)
+        assert Path(f"/proc/{process.pid}").exists(), "its number may be another one's before its end was read"
+        assert process.wait(SECONDS) == -9
+    finally:
+        socket.setdefaulttimeout(None)
+
+
+AS_SCRIPT = """
+import os, signal, subprocess, sys, threading, time
+from tidegate_spark.driver.first_process import go_on_in_child
+go_on_in_child()
+from tidegate_spark.jvm.jvm_process import JvmProcess
+
+def jvm():
+    return JvmProcess(["sh", "-c", "read line; exit 7"], stdin=subprocess.PIPE)
+
+def end(process):
+    process.stdin.close()
+    print(process.wait(20), flush=True)
+
+CODE
+"""
+SCRIPTS = {
+    "a handler that collects whoever ended": (
+        "started = []\n"
+        "def collected(*_):\n"
+        "    started.append(os.wait()[0])\n"
+        "signal.signal(signal.SIGCHLD, collected)\n"
+        "child = os.posix_spawnp('sleep', ['sleep', '60'], os.environ)\n"
+        "process = jvm()\n"
+        "assert started == [], started\n"
+        "os.kill(child, 9)\n"
+        "while not started: time.sleep(0.01)\n"
+        "assert started == [child]\n"
+        "end(process)\n"
+    ),
+    "a thread that collects all that end": (
+        "child = os.posix_spawnp('sleep', ['sleep', '60'], os.environ)\n"
+        "found = []\n"
+        "threading.Thread(target=lambda: found.append(os.wait()[0]), daemon=True).start()\n"
+        "for _ in range(5):\n"
+        "    end(jvm())\n"
+        "assert found == []\n"
+        "os.kill(child, 9)\n"
+        "while not found: time.sleep(0.01)\n"
+        "assert found == [child]\n"
+    ),
+    "one that closes all that is open before it asks for Spark": "os.closerange(3, 1024)\nend(jvm())\n",
+    "one that closes all that is open, and opens others, before it asks for Spark": (
+        "os.closerange(3, 1024)\n"
+        "import socket\n"
+        "others = [socket.socketpair() for _ in range(60)]\n"
+        "end(jvm())\n"
+        "others[-1][0].send(b'x')\n"
+        "assert [other[1].recv(1, socket.MSG_DONTWAIT) for other in others[-1:]] == [b'x']\n"
+    ),
+    "one that closes all that is open while the JVM runs, and opens others": (
+        "process = jvm()\n"
+        "os.closerange(3, 1024)\n"
+        "import socket\n"
+        "others = [socket.socketpair() for _ in range(60)]\n"
+        "for one, other in others: one.send(bytes(64))\n"
+        "while (code := process.poll()) is None: time.sleep(0.01)\n"
+        "print(code)\n"
+        "assert [other.recv(64, socket.MSG_DONTWAIT) for _, other in others] == [bytes(64)] * 60\n"
+    ),
+    "one that closes its streams": "for number in (0, 1): os.close(number)\nend_code = None\nprocess = jvm()\n"
+    "process.stdin.close()\nsys.exit(0 if process.wait(20) == 7 else 1)\n",
+    "a forked child that outlives the JVM": (
+        "process = jvm()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    time.sleep(60)\n"
+        "    os._exit(0)\n"
+        "process.kill()\n"
+        "print(process.wait(20), flush=True)\n"
+        "os.kill(child, 9)\n"
+    ),
+    "one that kills what starts JVMs": (
+        "first = jvm()\n"
+        "parent = lambda pid: int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])\n"
+        "os.kill(parent(parent(first.pid)), 9)\n"
+        "end(first)\n"
+        "end(jvm())\n"
+    ),
+}
+ENDS = {
+    "one that closes all that is open while the JVM runs, and opens others": ["256"],
+    "a thread that collects all that end": ["7"] * 5,
+    "one that closes its streams": [],
+    "a forked child that outlives the JVM": ["-9"],
+    "one that kills what starts JVMs": ["7", "7"],
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_a_script_does_with_its_processes_and_descriptors_is_about_its_own(script: str) -> None:
+    code = AS_SCRIPT.replace("CODE", SCRIPTS[script])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.returncode) == (ENDS.get(script, ["7"]), 0), done.stderr
+
+
 @pytest.mark.parametrize("before", ["", "its end is read"])
 def test_nothing_is_left_of_a_jvm_whose_driver_has_gone(before: str) -> None:
     code = (
         "import os, subprocess, sys\n"
         "from tidegate_spark.jvm.jvm_process import JvmProcess\n"
         "jvm = JvmProcess(['sh', '-c', 'read line'], stdin=subprocess.PIPE)\n"
-        "print(jvm.pid, open(f'/proc/{jvm.pid}/stat').read().rpartition(')')[2].split()[1], flush=True)\n"
+        "parent = lambda pid: int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])\n"
+        "print(jvm.pid, parent(jvm.pid), parent(parent(jvm.pid)), flush=True)\n"
         f"{'jvm.kill(); jvm.wait()' if before else ''}\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=False)
+    started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     processes = [Path(f"/proc/{number}") for number in started.stdout.split()]
-    assert len(processes) == 2, started.stderr
-    wait_for("the JVM and its parent to go", lambda: not any(map(runs, processes)), SECONDS, 0.01)
+    assert len(processes) == 3, started.stderr
+    wait_for("the JVM and its parents to go", lambda: not any(map(runs, processes)), SECONDS, 0.01)
 
 
-def test_a_jvm_has_the_variables_and_the_signals_that_it_is_given() -> None:
-    variables = {"PATH": os.environ["PATH"], "A": "b=c\nd", "PYTHONHOME_": "", "LC_ALL": ""}
-    show = "/proc/self/environ /proc/self/status"
-    shown = JvmProcess(["cat", *show.split()], env=variables, stdout=subprocess.PIPE)
-    content, _ = shown.communicate()
-    assert shown.returncode == 0
-    found, _, status = content.rpartition(b"\0")
-    assert dict(each.split("=", 1) for each in found.decode().split("\0")) == variables
-    ignored = next(line for line in status.decode().splitlines() if line.startswith("SigIgn:"))
-    assert int(ignored.split()[1], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0
+def test_a_jvm_has_the_variables_the_folder_and_the_signals_that_it_is_given(tmp_path: Path) -> None:
+    variables = {"PATH": os.environ["PATH"], "A": "b=c\nd", "LC_ALL": "", "E": "\udce9"}
+    reader, writer = os.pipe()
+    command = ["cat", "/proc/self/environ", "/proc/self/status", "here"]
+    (tmp_path / "here").write_text("in its folder")
+    shown = JvmProcess(command, env={**variables, "": "no name"}, cwd=str(tmp_path), stdout=writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as output:
+        found, _, status = output.read().rpartition(b"\0")
+    assert shown.wait(SECONDS) == 0
+    assert dict(each.split("=", 1) for each in os.fsdecode(found).split("\0")) == variables
+    assert status.endswith(b"in its folder")
+    ignored, blocked = (
+        int(next(line for line in status.decode().splitlines() if line.startswith(name)).split()[1], 16)
+        for name in ("SigIgn:", "SigBlk:")
+    )
+    assert ignored & (1 << signal.SIGSYS) - 1 == 1 << signal.SIGINT - 1, "beside the C library's own"
+    assert blocked == 0
 
 
-def test_a_jvm_starts_where_pythons_library_is_found_by_a_variable() -> None:
-    moved = {**os.environ, "PYTHONHOME": sys.base_prefix}
-    assert JvmProcess(["sh", "-c", 'test "$PYTHONHOME"'], env=moved).wait(SECONDS) == 0
+def test_a_long_command_is_passed_on() -> None:
+    long = [f"{number}" * 60_000 for number in range(10, 26)]
+    assert JvmProcess(["sh", "-c", "test ${#1} = 120000 && test $# = 16 && exit 5", "sh", *long]).wait(SECONDS) == 5
 
 
 @pytest.mark.parametrize("command", ["/no/such/program", "/", "no-such-program"])
 def test_a_program_that_cannot_be_started_is_an_error_that_names_it(command: str) -> None:
     with pytest.raises(OSError, match=f"'{command}'"):
-        JvmProcess([command])
+        JvmProcess([command], stdin=subprocess.PIPE)
+
+
+def test_a_null_byte_is_refused_before_anything_is_started() -> None:
+    with pytest.raises(ValueError, match="null byte"):
+        JvmProcess(["sh", "a\0b"])
 
 
 def test_waiting_ends_with_its_time(jvm: JvmProcess) -> None:

@@ -160,7 +160,7 @@ def test_a_kept_command_that_does_not_work_is_followed_by_sparks_own_way(
     conf: Any = Conf()
     for _ in range(2):
         assert isinstance(launching.launch(conf, str(tmp_path), frozenset({"spark.process"})), Gateway)
-    plain = {"start_new_session": True, "cwd": None}
+    plain = {"cwd": None}
     assert asked == [{**plain, "executable": str(tmp_path / "launch.used")}, plain, plain]
 
 

@@ -71,6 +71,7 @@ def test_a_query_in_real_time_mode_says_at_its_start_what_its_long_batches_need(
     driver.check(-1)
     driver.check(-1)
     [notice] = driver.progress.report().notices
+    assert [query.real_time for query in driver.progress.report().queries] == [True]
     assert (notice.reason, notice.warning) == (Reason.REAL_TIME_TRIGGER, warning)
     assert f"each of its batches lasts {seconds:.0f} s" in notice.message
     assert f"more than {seconds + 25:.0f} in spec.driver.stopGracePeriodSeconds" in notice.message
@@ -97,6 +98,15 @@ def test_a_query_that_is_started_again_with_batches_is_continuous_no_more() -> N
     driver.continuous = False
     driver.start("run-2")
     assert not driver.check(3).continuous
+
+
+def test_a_query_that_is_started_again_with_batches_is_in_real_time_mode_no_more() -> None:
+    driver = Driver(continuous=False)
+    driver.batch_seconds = 30.0
+    assert driver.check(3).real_time
+    driver.batch_seconds = 0.0
+    driver.start("run-2")
+    assert not driver.check(3).real_time
 
 
 def test_a_query_that_is_started_again_goes_on_counting() -> None:

@@ -99,7 +99,7 @@ def test_a_stall_is_over_when_a_task_finishes(spark: Spark) -> None:
 
 
 def test_a_continuous_query_is_stalled_when_no_epoch_is_committed_for_long(spark: Spark) -> None:
-    spark.progress.query_continuous("main")
+    spark.progress.query_triggers("main", continuous=True)
     for epoch in range(3):
         spark.go_on(590)
         spark.progress.query_committed("main", Commit(epoch, 0, 0.0, 0.0, 1000, 0, 0, 1.0))
@@ -110,7 +110,7 @@ def test_a_continuous_query_is_stalled_when_no_epoch_is_committed_for_long(spark
 
 
 def test_a_continuous_query_whose_trigger_is_longer_than_the_timeout_is_stalled_only_after_both(spark: Spark) -> None:
-    spark.progress.query_continuous("main")
+    spark.progress.query_triggers("main", continuous=True)
     spark.between_epochs = 900.0
     spark.go_on(1490)
     assert spark.progress.stalled == ""

@@ -59,7 +59,7 @@ AREA = Area(
         Entry(
             Reason.REAL_TIME_TRIGGER,
             Fault.NONE,
-            (Place.EVENT,),
+            (Place.EVENT, Place.AUTOSCALING),
             (
                 "A query is in real-time mode: each of its batches lasts as long as its trigger says, with or without "
                 "input, and its offsets are written when it ends. A stop, a pause and the conditions that count "
@@ -70,7 +70,10 @@ AREA = Area(
                 "spec.upgrade.timeoutSeconds longer than spec.upgrade.stableBatches batches; or give the trigger a "
                 "shorter time, from 5 seconds on. Give executors as many cores as the sources have partitions."
             ),
-            after="The application runs on. What a stop interrupts, the next start reads again.",
+            after=(
+                "The application runs on. What a stop interrupts, the next start reads again. The autoscaler leaves "
+                "the number of executors as it is."
+            ),
             page="guide/write.md",
         ),
         Entry(
