@@ -18,6 +18,12 @@ STORIES = 1500
 """So many are tried when the recorded one no longer tells."""
 
 
+@pytest.fixture(autouse=True)
+def requests_of_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have so few objects deleted in several requests, between which the catalog may be put back."""
+    monkeypatch.setattr(collect, "KEYS_OF_REQUEST", 1)
+
+
 def wrong_in(seed: int) -> list[str]:
     """Return what goes wrong in a story."""
     story = Story(Choices(random.Random(seed).randint), put_back=True)

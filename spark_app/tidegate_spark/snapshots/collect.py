@@ -2,13 +2,13 @@
 
 Disposing is one write of the catalog. Deleting follows, may be interrupted, and may be done by several processes: what
 is condemned is never needed again, unless the catalog was put back to an earlier version. So objects of published
-snapshots are spared, and the catalog is read again before shared objects are deleted.
+snapshots are spared, and the catalog is read again before each request to delete.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
@@ -17,6 +17,9 @@ from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.storage.store import NewerStorageError
+
+KEYS_OF_REQUEST = 1000
+"""So many objects S3 deletes by one request. A large state takes hundreds, between which a catalog may be put back."""
 
 log = logging.getLogger("tidegate")
 
@@ -50,14 +53,15 @@ def collect(repository: SnapshotRepository, now: float) -> Collected:
     # The catalog from *after* the listing: an object that it does not name is a stray, or condemned.
     known = repository.change(lambda it: _without_strays(it, listing, sparing, now))
     going = sorted(name for name, it in known.snapshots.items() if it.state is State.DELETING)
-    keys = sum(_delete_snapshot(repository, name) for name in going)
-    condemned = _still_condemned(repository, known, sparing)
-    keys += _delete(repository, [repository.key(manifest.object_key(name)) for name in sorted(condemned)])
+    ends = {name: _delete_snapshot(repository, name) for name in going}
+    keys, gone = sum(keys for keys, _ in ends.values()), [name for name, (_, all_gone) in ends.items() if all_gone]
+    condemned = _delete_condemned(repository, known, sparing)
+    keys += len(condemned)
     for name in known.ready():
         if listing.snapshots.get(name, 0) != known.snapshots[name].files:
             keys += _delete_beside(repository, name, known)
-    repository.change(lambda it: catalog.forget_objects(catalog.forget(it, going, now), condemned))
-    return Collected(tuple(going), keys)
+    repository.change(lambda it: catalog.forget_objects(catalog.forget(it, gone, now), condemned))
+    return Collected(tuple(gone), keys)
 
 
 def _without_strays(known: Catalog, listing: _Listing, sparing: reentry.Sparing, now: float) -> Catalog:
@@ -73,12 +77,15 @@ def _without_strays(known: Catalog, listing: _Listing, sparing: reentry.Sparing,
     )
 
 
-def _still_condemned(repository: SnapshotRepository, known: Catalog, sparing: reentry.Sparing) -> frozenset[str]:
-    """Return what may be deleted of what was condemned: the catalog may have been put back since."""
-    if not known.condemned:
-        return frozenset()
-    now = repository.read()
-    return sparing.spare(now).without(known.condemned & now.condemned)
+def _delete_condemned(repository: SnapshotRepository, known: Catalog, sparing: reentry.Sparing) -> frozenset[str]:
+    """Delete what is still condemned of the shared objects; return what was deleted."""
+    deleted = frozenset[str]()
+    for page in _requests(sorted(known.condemned)):
+        now = repository.read()
+        condemned = sparing.spare(now).without(frozenset(page) & now.condemned)
+        _delete(repository, [repository.key(manifest.object_key(name)) for name in sorted(condemned)])
+        deleted |= condemned
+    return deleted
 
 
 @dataclass(frozen=True)
@@ -100,10 +107,26 @@ def _list(repository: SnapshotRepository) -> _Listing:
     return _Listing(snapshots, frozenset(repository.below(key)[len(OBJECT_PREFIX) + 1 :] for key in objects))
 
 
-def _delete_snapshot(repository: SnapshotRepository, name: str) -> int:
+def _delete_snapshot(repository: SnapshotRepository, name: str) -> tuple[int, bool]:
+    """Delete a snapshot's own files while the catalog has it so; return how many, and whether all were."""
     keys = list_keys(repository.store, repository.key(manifest.own_key(name)) + "/")
+    deleted = 0
     # Delete the manifest first, so that no half-deleted snapshot looks whole.
-    return _delete(repository, sorted(keys, key=lambda key: (key != repository.manifest_key(name), key)))
+    for page in _requests(sorted(keys, key=lambda key: (key != repository.manifest_key(name), key))):
+        if not _is_going(repository.read(), name):
+            return deleted, False
+        deleted += _delete(repository, page)
+    return deleted, True
+
+
+def _is_going(now: Catalog, name: str) -> bool:
+    """Return whether a snapshot was disposed of; another process may have deleted it."""
+    entry = now.snapshots.get(name)
+    return name in now.gone if entry is None else entry.state is State.DELETING
+
+
+def _requests(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (keys[at : at + KEYS_OF_REQUEST] for at in range(0, len(keys), KEYS_OF_REQUEST))
 
 
 def _delete_beside(repository: SnapshotRepository, name: str, known: Catalog) -> int:

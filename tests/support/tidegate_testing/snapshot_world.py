@@ -4,7 +4,8 @@ Two applications share a bucket, a third has one of its own. Each has a query, w
 by actors too. What every batch consisted of is noted when it is committed; what snapshots hold is compared with that.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,8 +35,14 @@ _decode = lru_cache(1000)(decode)
 _parse = lru_cache(1000)(manifest.parse)
 
 
-def _is_next(call: Call, verb: str, key: str) -> bool:
-    return (call.verb, call.key, call.done) == (verb, key, False)
+def _deletes_soon(calls: Sequence[Call], catalog_key: str) -> bool:
+    """Return whether what somebody deletes next is by a look at the catalog that is over."""
+    if not calls or (not calls[-1].done and (calls[-1].verb, calls[-1].key) == ("get", catalog_key)):
+        return False
+    if calls[-1].verb == "delete":
+        return not calls[-1].done
+    since = itertools.takewhile(lambda call: (call.verb, call.key) != ("get", catalog_key), reversed(calls))
+    return all(call.verb != "delete" for call in since)
 
 
 @dataclass(frozen=True)
@@ -268,17 +275,16 @@ class World:
     def put_catalog_back(self, app: str, number: int) -> None:
         """Restore a version of a catalog, as people do from a bucket's versions.
 
-        Nobody who deletes stands between its last look at the catalog and what it deletes by that: a request to delete
-        that is under way then reaches the store before the next snapshot is complete.
+        Nobody who deletes stands between its last look at the catalog and the request to delete that follows, which
+        reaches the store before the next snapshot is complete; those that come after it are not sent yet.
         """
-        key = self.repository(app).catalog_key
         for actor in [actor for actor in self.actors if actor.name == f"collect {app}"]:
-            while not actor.ended and not (actor.calls and _is_next(actor.calls[-1], "get", key)):
+            while not actor.ended and _deletes_soon(actor.calls, self.repository(app).catalog_key):
                 self.step(actor)
         if self.versions[app]:
             body = self.versions[app][number % len(self.versions[app])]
             self.put_back.add(app)
-            self.buckets.write(BUCKETS[app], key, body)
+            self.buckets.write(BUCKETS[app], self.repository(app).catalog_key, body)
 
     # --- what must hold ---
 

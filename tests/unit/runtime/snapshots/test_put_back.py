@@ -7,7 +7,8 @@ from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.manifest import DamagedError
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_testing.memory_store import Buckets
-from tidegate_testing.snapshot_scenes import Scene
+from tidegate_testing.snapshot_scenes import Scene, until
+from tidegate_testing.store_actors import Actor
 
 NOW = 2000.0
 CATALOG = "apps/orders/snapshots/catalog.json"
@@ -98,6 +99,38 @@ def test_what_another_history_condemned_stays_if_a_published_one_needs_it() -> N
     known = scene.repository().read()
     assert (known.ready(), list(known.gone)) == (["b"], ["a"])
     assert whole(scene, "b")
+
+
+def test_what_is_needed_again_stays_though_requests_to_delete_it_were_to_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collect, "KEYS_OF_REQUEST", 1)
+    scene = Scene()
+    scene.batches(3)
+    scene.take("a")
+    before = scene.content("snapshots/catalog.json")
+    collect.dispose(scene.repository(), "a")  # the query still uses what is condemned now
+    collector = Actor("collector", lambda actor: collect.collect(scene.repository(actor._watch), NOW))
+    until(collector, "delete", "objects/", done=True)
+    put_back(scene, before)
+    scene.take("b")
+    collector.run()
+    assert whole(scene, "b")
+
+
+@pytest.mark.parametrize("own_files_are_gone", [False, True])
+def test_files_of_a_snapshot_that_is_there_again_are_not_deleted(own_files_are_gone: bool) -> None:
+    scene, versions = scene_with("a", "b")
+    collect.dispose(scene.repository(), "b")
+    collector = Actor("collector", lambda actor: collect.collect(scene.repository(actor._watch), NOW))
+    if own_files_are_gone:
+        until(collector, "delete", "snapshots/b/", done=True)
+    else:
+        until(collector, "list", "snapshots/b/")
+    put_back(scene, versions["b"])
+    collector.run()
+    assert whole(scene, "b") is not own_files_are_gone
+    assert "b" not in scene.repository().read().gone
 
 
 def test_one_that_was_disposed_of_since_is_found_to_lack_its_files() -> None:
