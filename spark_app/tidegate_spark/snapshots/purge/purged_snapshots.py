@@ -1,11 +1,16 @@
 """Prepares the catalog of snapshots for a purge. Does I/O.
 
 A purge waits for holders: imports, and applications that are to start from a snapshot. Otherwise it puts all snapshots
-into ``deleting`` in one conditional write, so that later holders are refused instead of losing files.
+into ``deleting`` in one conditional write, so that later holders are refused instead of losing files. Those that lie
+there and that the catalog lacks, because it was put back to an earlier version, are noted as gone: nobody enters them
+again meanwhile.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import time
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
@@ -42,6 +47,7 @@ def give_up(client: S3Client, config: DriverConfig) -> None:
             if the catalog changes all the time. Nothing was changed then.
         Exception: what boto3 raises when storage does not answer.
     """
+    listed: set[str] | None = None
     for _ in range(ATTEMPTS):
         found = s3_client.read_object(client, config.storage, catalog_key(config))
         if found is None:
@@ -51,7 +57,9 @@ def give_up(client: S3Client, config: DriverConfig) -> None:
         held = held_by_others(before, config.uid)
         if held:
             raise FaultError(Fault(Reason.HELD, messages.held_by_others(config.storage.uri, held)))
-        after = given_up(before)
+        if listed is None:
+            listed = {name for name, _ in _own_files(client, config)}
+        after = given_up(before, listed, time.time())
         if after == before:
             return
         if s3_client.replace_object(client, config.storage, catalog_key(config), encode(after), found[1]):
@@ -73,8 +81,16 @@ def held_by_others(known: Catalog, uid: str) -> dict[str, list[str]]:
     return {name: holders for name, holders in sorted(found.items()) if holders}
 
 
-def given_up(known: Catalog) -> Catalog:
-    """Return the catalog with nothing but snapshots that are being deleted; pure."""
+def given_up(known: Catalog, listed: Collection[str], now: float) -> Catalog:
+    """Return the catalog with nothing but snapshots that are being deleted, or are gone; pure.
+
+    Args:
+        known: the catalog.
+        listed: ids of which there are files.
+        now: seconds since the epoch.
+    """
+    unknown = sorted(name for name in listed if catalog.is_id(name) and name not in known.snapshots)
+    known = dataclasses.replace(known, gone={**dict.fromkeys(unknown, now), **known.gone})
     for name, snapshot in known.snapshots.items():
         for holder in snapshot.holders:
             known = catalog.release(known, name, holder)
@@ -92,15 +108,21 @@ def _decoded(body: bytes, config: DriverConfig) -> Catalog:
 
 
 def _refuse_without_catalog(client: S3Client, config: DriverConfig) -> None:
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=config.storage.bucket,
-        Prefix=config.storage.key(f"{SNAPSHOT_PREFIX}/"),
-        PaginationConfig={"PageSize": 1000},
-    )
-    keys = (item["Key"] for page in pages for item in page.get("Contents", []))
-    published = next((key for key in keys if key.endswith(f"/{MANIFEST_FILE}")), None)
+    published = next((key for _, key in _own_files(client, config) if key.endswith(f"/{MANIFEST_FILE}")), None)
     if published is not None:
         raise FaultError(Fault(Reason.CATALOG_LOST, messages.catalog_missing(_named(config), published)))
+
+
+def _own_files(client: S3Client, config: DriverConfig) -> Iterator[tuple[str, str]]:
+    """Yield the key of each file that is a snapshot's own, with the snapshot's id."""
+    root = config.storage.key(f"{SNAPSHOT_PREFIX}/")
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=config.storage.bucket, Prefix=root, PaginationConfig={"PageSize": 1000}
+    )
+    for key in (item["Key"] for page in pages for item in page.get("Contents", [])):
+        name, inside, _ = key[len(root) :].partition("/")
+        if inside:
+            yield name, key
 
 
 def _named(config: DriverConfig) -> str:

@@ -114,12 +114,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
             raise BehindError(config.storage.uri, config, known)
         if written:
             return
-    raise FaultError(
-        Fault(
-            Reason.STORAGE_UNAVAILABLE,
-            messages.claim_contended(config.storage.uri, APP_FILE),
-        )
-    )
+    raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.claim_contended(config.storage.uri, APP_FILE)))
 
 
 def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[dict[str, Any], Known | None]:
@@ -256,18 +251,30 @@ def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: K
     Epochs cannot show that: a launch has one before it claims anything, and may never come so far.
     """
     if config.adopt and config.adopt_lineage == owned.lineage:
+        if known is None and config.lineage == owned.lineage:
+            # The fence alone may be newer: each launch would be behind it, and the next one behind the claim.
+            _remove_fence_beyond(client, config, owned.lineage)
         return
     if known is None and opens(owned, config):
         _refuse_older_than_left(client, config)
-    if config.expects != EXPECTS_STATE or config.lineage < FIRST_LINEAGE:
+    if config.lineage < FIRST_LINEAGE:
         return
     if known is None:
-        if not (config.adopt and config.adopt_lineage == config.lineage):
+        if config.expects == EXPECTS_STATE and not (config.adopt and config.adopt_lineage == config.lineage):
             _refuse_earlier_batches(client, config, config.lineage, config.expects_batches)
-    elif owned.lineage < config.lineage and owned.epoch < config.epoch:
+    elif owned.lineage < config.lineage and owned.epoch < config.epoch and _has_run_in_it(client, config):
         place = config.storage
         message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)
         raise FaultError(Fault(Reason.STORAGE_OLDER, message))
+
+
+def _has_run_in_it(client: S3Client, config: DriverConfig) -> bool:
+    """Return whether the application has run in the launch's lineage, by its status or by the fence."""
+    # Where the fence alone says so, each launch would be behind the one or the other, without end.
+    holder = _read_fence(client, config.storage) if config.expects != EXPECTS_STATE else None
+    return config.expects == EXPECTS_STATE or (
+        holder is not None and (holder.uid, holder.lineage) == (config.uid, config.lineage)
+    )
 
 
 def _refuse_older_than_left(client: S3Client, config: DriverConfig) -> None:

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.snapshots.purge import purge
@@ -221,6 +222,15 @@ def test_what_holds_its_own_snapshots_goes_with_it_and_nobody_can_hold_one_from_
     assert store.order.index(CATALOG) > max(
         store.order.index(key) for key in store.order if key.endswith("manifest.json")
     )
+
+
+def test_nobody_can_hold_one_that_lies_there_although_a_catalog_that_was_put_back_lacks_it() -> None:
+    store = with_snapshots({"a": {"resource-1"}})
+    store.keys = sorted([*store.keys, "apps/shop/orders/snapshots/later/manifest.json"])
+    purged(store)
+    known = decode(store.written[-1])
+    assert known.gone.keys() == {"later"}
+    assert not catalog.may_be_entered(known, "later")
 
 
 def test_whoever_begins_to_hold_one_meanwhile_is_seen() -> None:

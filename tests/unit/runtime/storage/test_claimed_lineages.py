@@ -542,6 +542,27 @@ def test_a_person_accepts_an_older_copy_by_naming_its_lineage() -> None:
     assert known({**RAN, **MARK}, expecting(12, lineage=2, adopt=True, adopt_lineage=1)) == Known(9, 1)
 
 
+@pytest.mark.parametrize("expects", [EXPECTS_BEGINNING, EXPECTS_STATE])
+def test_a_claim_that_is_older_than_the_fence_is_reported_where_the_lineage_of_the_fence_is_gone(expects: str) -> None:
+    objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/fence.json": fence_of(10, 2)}
+    assert known(objects, launch(1, 1)) == Known(9, 1)
+    found = fault(objects, launch(11, 2, expects=expects))
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "ends in lineage 1, but the application has run in lineage 2" in found.message
+
+
+@pytest.mark.parametrize(("holder", "stays"), [((10, 2), False), ((10, 1), True), ((13, 2), True)])
+def test_who_accepts_an_older_copy_beside_a_newer_fence_is_not_kept_out_by_that(
+    holder: tuple[int, int], stays: bool
+) -> None:
+    objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/fence.json": fence_of(*holder)}
+    accepted = {"adopt": True, "adopt_lineage": 1, "expects": EXPECTS_STATE}
+    assert known(objects, launch(11, 2, **accepted)) == Known(9, 1)
+    assert f"{ROOT}/fence.json" in objects, "a launch that does not run removes nothing"
+    assert known(objects, launch(12, 1, **accepted)) is None
+    assert (f"{ROOT}/fence.json" in objects) is stays
+
+
 def test_what_belongs_to_another_application_is_not_called_empty() -> None:
     assert fault(claim_of(9, 2), launch(1, 0, uid="u-2", expects=EXPECTS_BEGINNING)).reason is Reason.STORAGE_OWNED
     assert fault(dict(LINEAGES), ASKS).reason is Reason.CLAIM_DAMAGED
