@@ -556,7 +556,7 @@ def test_who_accepts_an_older_copy_beside_a_newer_fence_is_not_kept_out_by_that(
     holder: tuple[int, int], stays: bool
 ) -> None:
     objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/fence.json": fence_of(*holder)}
-    accepted = {"adopt": True, "adopt_lineage": 1, "expects": EXPECTS_STATE}
+    accepted: dict[str, Any] = {"adopt": True, "adopt_lineage": 1, "expects": EXPECTS_STATE}
     assert known(objects, launch(11, 2, **accepted)) == Known(9, 1)
     assert f"{ROOT}/fence.json" in objects, "a launch that does not run removes nothing"
     assert known(objects, launch(12, 1, **accepted)) is None
