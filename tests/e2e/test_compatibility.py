@@ -28,6 +28,8 @@ NUMBERS = {pattern.name: number for number, pattern in enumerate(load().pattern)
 GENEROUS = 900.0
 STABLE_SOON = {"stableBatches": 1}
 FILES = "files_of_all_kinds.py"
+MODULE = {"listed_rules.py": 'NAME = "listed_rules"\n'}
+"""One that spec.application.pyFiles lists."""
 EDIT = {"name": "EDITED", "value": "yes"}
 
 
@@ -160,7 +162,7 @@ def stage(world: World, pattern: Pattern) -> Iterator[Stage]:
     """The pattern, and what it reads; nothing is applied yet."""
     world.make_namespace(NAMESPACE)
     paths = [*(HERE / "scripts").glob("*.py"), *RUNTIME.glob("*.py"), pattern.path]
-    world.kubectl.apply(scripts(NAMESPACE, {path.name: path.read_text() for path in paths}))
+    world.kubectl.apply(scripts(NAMESPACE, MODULE | {path.name: path.read_text() for path in paths}))
     folder = f"compatibility/{NUMBERS[pattern.name]}"
     values = {name: f"s3a://{world.bucket}/{folder}/{name}" for name in ("input", "output")}
     asked = " ".join(pattern.args)

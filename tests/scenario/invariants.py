@@ -332,8 +332,11 @@ class Invariants:
         foreseen = upgrade.get("phase") == "Gate" and upgrade.get("lineage") == new
         if self.action() == "RecordLaunch" and (old != new or foreseen):
             uid = after["metadata"]["uid"]
-            # Of a status that was lost or written over it is what had stood there.
-            left = {old} if old not in {0, new} else {old, *self.written_over.get((uid, old), ())}
+            # Of a status that was lost or written over it is what had stood there; also where somebody writes another
+            # number over it once the state is given up, and the version only has to be launched.
+            decided = foreseen and upgrade.get("mode") == "Stateless"
+            stood = self.written_over.get((uid, old), ()) if decided or old in {0, new} else ()
+            left = {old, *stood}
             self.opened_after.setdefault((uid, new), set()).update(left)
 
     def _has_driver(self, change: Change, app: str, uid: str) -> bool:

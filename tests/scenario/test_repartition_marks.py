@@ -85,7 +85,14 @@ async def backup_put_back(w: World, result: Result) -> None:
     await not_run_in(w, is_made if w.rng.random() < 0.5 else lambda world: bool(marks(world)))
     copies.keep_copy(w, ORDERS)
     w.quota = False
-    await until(w, "stable", lambda: (status_of(w).get("lastStable") or {}).get("lineage", 0) > 1)
+
+    def stable_in_made() -> bool:
+        is_so = int((status_of(w).get("lastStable") or {}).get("lineage", 0)) > 1
+        if not is_so and phase_of(w) not in people.UNDER_WAY:
+            people.repartition_stable(w)  # an attempt may fail for good
+        return is_so
+
+    await until(w, "stable", stable_in_made)
     await until(w, "known", lambda: copies.has_older_copy(w, ORDERS))
     people.edit(w, ORDERS, {"suspend": True})
     await until(w, "restored", lambda: copies.put_copy_back(w, ORDERS))

@@ -523,9 +523,15 @@ OPENED_WITH_OFFSETS = dataclasses.replace(
 )
 
 
+OPENED_BESIDE_A_LATER_ONE = dataclasses.replace(OPENED_WITH_OFFSETS, passed=4)
+
+
 def claim_with_opening(value: Claim) -> bytes:
-    """Return the claim as a driver leaves it that opens the lineage, in a place that was taken over before."""
-    before = {**CLAIM, "epoch": 5, "lineage": 1, "earlier": list(value.earlier)}
+    """Return the claim as drivers leave it: one opens the lineage, in a place that was taken over before.
+
+    The next one passes over a later lineage, because a person says so.
+    """
+    before = {**CLAIM, "epoch": 4, "lineage": 1, "earlier": list(value.earlier)}
     objects = {"here/apps/orders/app.json": json.dumps(before).encode()}
     assert value.opening is not None
     config = driver_config(
@@ -534,12 +540,15 @@ def claim_with_opening(value: Claim) -> bytes:
         PLACE,
         namespace="shop",
         uid="0b1c-uid",
-        epoch=6,
+        epoch=5,
         lineage=2,
         opening=value.opening.what,
         start_from=value.opening.startFrom,
     )
     claiming.claim(client_of(objects), config, "4.1.0")
+    objects[f"here/apps/orders/lineages/{value.passed}/main/commits/7"] = b""
+    accepts = dataclasses.replace(config, epoch=6, adopt=True, adopt_lineage=2)
+    claiming.claim(client_of(objects), accepts, "4.1.0")
     return objects["here/apps/orders/app.json"]
 
 
@@ -550,7 +559,9 @@ FORMS = [
     Form("lineage-intent", INTENT, intended, None),
     Form("lineage-intent-with-offsets", dataclasses.replace(INTENT, offsets=OFFSETS), intended, intend),
     Form("app-with-opening", OPENED, lambda body: from_stored(Claim, body), None),
-    Form("app-with-offsets", OPENED_WITH_OFFSETS, lambda body: from_stored(Claim, body), claim_with_opening),
+    # From before a later lineage could be passed over.
+    Form("app-with-offsets", OPENED_WITH_OFFSETS, lambda body: from_stored(Claim, body), None),
+    Form("app-with-passed", OPENED_BESIDE_A_LATER_ONE, lambda body: from_stored(Claim, body), claim_with_opening),
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),

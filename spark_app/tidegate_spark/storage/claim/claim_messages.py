@@ -82,6 +82,22 @@ def mark_missing(uri: str, endpoint: str, lineage: int, made: int) -> str:
     )
 
 
+def later_lineage(uri: str, endpoint: str, lineage: int, later: int) -> str:
+    """Return the text; ``lineage`` is the one that ``app.json`` names, ``later`` the latest with batches."""
+    return (
+        f"{_at(uri, endpoint)} contradicts itself: app.json names lineage {lineage}, and a later one, {later}, has "
+        "batches, as in a bucket that was copied while the application ran. spec.startFrom.adoptLineage "
+        f"{later} continues with those, {lineage} without them."
+    )
+
+
+def lineage_of_others(lineage: int, uri: str, prefix: str) -> str:
+    return (
+        f"Lineage {lineage} is to start from a snapshot, and there are batches of another history below "
+        f"{uri}/{prefix}/{lineage}. Move them elsewhere first."
+    )
+
+
 def _older(uri: str, endpoint: str) -> str:
     return f"The state in {_at(uri, endpoint)} is an older copy"
 

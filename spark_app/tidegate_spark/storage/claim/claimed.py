@@ -60,6 +60,8 @@ class Claim:
     """Of the lineage, if it is not the first one, which starts with nothing."""
     earlier: tuple[str, ...] = ()
     """Uids of applications that the place was taken over from, the oldest first."""
+    passed: int = 0
+    """The latest lineage that a person has passed over: batches there say nothing of where the application is."""
 
     @property
     def opened(self) -> Opening | None:

@@ -20,6 +20,7 @@ from tidegate_spark.contract.protocol import (
     FIRST_LINEAGE,
     LINEAGE_PREFIX,
     OPENS_EMPTY,
+    OPENS_FROM_SNAPSHOT,
     OPENS_NOTHING,
     OPENS_REPARTITIONED,
     UPGRADE_PREFIX,
@@ -32,6 +33,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
 from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim import later_lineages
 from tidegate_spark.storage.claim.claimed import (
     Claim,
     Known,
@@ -44,7 +46,8 @@ from tidegate_spark.storage.claim.claimed import (
 )
 from tidegate_spark.storage.claim.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.storage.claim.fence import Holder
-from tidegate_spark.storage.claim.known_batches import first_older, has_batches, is_there
+from tidegate_spark.storage.claim.known_batches import first_older, is_there
+from tidegate_spark.storage.claim.later_lineages import ran_in
 from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
@@ -195,8 +198,14 @@ def _next(
     _refuse_older(client, config, owned, known)
     if known is not None:
         raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
-    if opens(owned, config) and config.opening == OPENS_EMPTY:
+    if not opens(owned, config):
+        return later_lineages.accept(client, config, owned, as_claimed(content, owned, config, spark_version))
+    if config.opening == OPENS_EMPTY:
         _refuse_to_start_over_something(client, config)
+    elif config.opening == OPENS_FROM_SNAPSHOT and ran_in(client, config.storage, config.lineage):
+        # Nothing of it is this launch's: the claim names a lineage before its first file is there.
+        message = messages.lineage_of_others(config.lineage, config.storage.uri, LINEAGE_PREFIX)
+        raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
     return as_claimed(content, owned, config, spark_version), None
 
 
@@ -217,12 +226,12 @@ def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) ->
     if config.opening != OPENS_REPARTITIONED or is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}.json"):
         return None
     accepted = config.adopt_lineage if config.adopt else 0
-    ran = _ran_in(client, place, lineage)
+    ran = ran_in(client, place, lineage)
     if ran and lineage in (owned.lineage, accepted):
         return None
     ends = owned.lineage
     if ends == lineage:  # the claim alone is newer
-        ends = next((each for each in range(lineage - 1, 0, -1) if _ran_in(client, place, each)), 0)
+        ends = next((each for each in range(lineage - 1, 0, -1) if ran_in(client, place, each)), 0)
     if not ends:
         raise _nothing_there(config)
     if accepted == ends:
@@ -230,11 +239,6 @@ def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) ->
         return ends
     text = messages.mark_missing if ran else messages.not_repartitioned
     raise FaultError(Fault(Reason.STORAGE_OLDER, text(place.uri, place.endpoint, ends, lineage)))
-
-
-def _ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
-    """Return whether there are batches in a lineage, and nobody makes it."""
-    return not is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json") and has_batches(client, place, lineage)
 
 
 def _remove_fence_beyond(client: S3Client, config: DriverConfig, lineage: int) -> None:

@@ -542,6 +542,46 @@ def test_a_person_accepts_an_older_copy_by_naming_its_lineage() -> None:
     assert known({**RAN, **MARK}, expecting(12, lineage=2, adopt=True, adopt_lineage=1)) == Known(9, 1)
 
 
+def copied_during_a_rollback() -> dict[str, bytes]:
+    """Return a storage that was copied key by key: the rollback to lineage 2 came after app.json and fence.json."""
+    ran = {**checkpoint("main", 40), f"{ROOT}/lineages/2/main/commits/900": b"", f"{ROOT}/lineages/2.json": b"{}"}
+    return {**claim_of(3, 1), f"{ROOT}/fence.json": fence_of(3, 1), **ran}
+
+
+@pytest.mark.parametrize("uid", ["u-1", "u-2"])
+def test_beside_a_later_lineage_with_batches_nothing_runs_before_a_person_has_chosen(uid: str) -> None:
+    objects = copied_during_a_rollback()
+    adopts: dict[str, Any] = {"u-1": {}, "u-2": {"adopt": True}}[uid]
+    asked = launch(4, 1, uid=uid, **adopts)
+    if adopts:
+        assert known(objects, launch(1, 1, uid=uid, **adopts)) == Known(3, 1, adopted_from="u-1")
+    found = fault(objects, asked)
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "app.json names lineage 1, and a later one, 2, has batches" in found.message
+    assert "spec.startFrom.adoptLineage 2 continues with those, 1 without them" in found.message
+    chosen = dataclasses.replace(asked, adopt=True)
+    assert fault(objects, chosen) == found
+    later = dict(objects)
+    assert known(later, dataclasses.replace(chosen, adopt_lineage=2)) == Known(4, 2)
+    assert known(later, dataclasses.replace(asked, epoch=5, lineage=2)) is None
+    assert known(objects, dataclasses.replace(chosen, adopt_lineage=1)) is None
+    assert known(objects, dataclasses.replace(asked, epoch=5)) is None, "asked once"
+
+
+def test_a_lineage_that_a_repartition_makes_or_that_has_no_batch_is_not_a_later_one() -> None:
+    objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/lineages/3/main/offsets/0": b""}
+    made = {f"{ROOT}/lineages/2/main/commits/40": b"", f"{ROOT}/repartitions/2.json": b"{}"}
+    assert known({**objects, **made}, launch(10, 1)) is None
+
+
+def test_nothing_is_rolled_back_into_a_lineage_with_another_history() -> None:
+    objects = {**copied_during_a_rollback(), **claim_of(3, 1, passed=2)}
+    found = fault(objects, launch(4, 2, OPENS_FROM_SNAPSHOT, start_from=PIN))
+    assert found.reason is Reason.LINEAGE_NOT_EMPTY
+    assert f"batches of another history below {PLACE.uri}/lineages/2" in found.message
+    assert known(objects, launch(4, 3, OPENS_FROM_SNAPSHOT, start_from=PIN)) is None
+
+
 @pytest.mark.parametrize("expects", [EXPECTS_BEGINNING, EXPECTS_STATE])
 def test_a_claim_that_is_older_than_the_fence_is_reported_where_the_lineage_of_the_fence_is_gone(expects: str) -> None:
     objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/fence.json": fence_of(10, 2)}

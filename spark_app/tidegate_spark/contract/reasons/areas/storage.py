@@ -150,13 +150,15 @@ AREA = Area(
                 "The application's folder in spec.storage has an older state than the application has committed: the "
                 "store that spec.storage.endpoint names has an older copy, or the files were restored from a backup. "
                 "Tidegate does not continue from it, because the input since then would be processed again. "
-                "Queries without state, and those that start empty each time, are not compared."
+                "Queries without state, and those that start empty each time, are not compared. Or the folder "
+                "contradicts itself: app.json names a lineage, and a later one has batches, as in a bucket that was copied while "
+                "the application ran."
             ),
             remedy=(
                 "Revert the edit of spec.storage, or copy the newest files of "
                 "<spec.storage.uri>/<namespace>/<name>/ to the store again while spec.suspend is true. If the older "
                 "state is all there is, accept it: set spec.startFrom.adopt to true and spec.startFrom.adoptLineage "
-                "to the lineage in which it ends by the message. Once the application runs, remove adoptLineage and "
+                "to the lineage that the message names. Once the application runs, remove adoptLineage and "
                 "set adopt to false."
             ),
             after="A new driver checks again within 5 minutes.",
@@ -168,8 +170,8 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The application is to start without state (spec.upgrade.mode Stateless), but the folder of its new "
-                "lineage already has files, which no recorded launch wrote."
+                "The application is to start without state (spec.upgrade.mode Stateless), or from a snapshot, but the "
+                "folder of its new lineage already has files, which no recorded launch wrote."
             ),
             remedy=(
                 "Move the folder that the message names to another place, or revert the spec to continue from the "

@@ -1,0 +1,67 @@
+"""Finds lineages that are later than the one in which a launch runs, and in which an application ran. Does I/O.
+
+A tool that copies a bucket reads ``app.json`` and ``fence.json`` first, and the lineages hours later. If a rollback
+opens a lineage meanwhile, the copy has it, and both objects name the one before: to run there would go back without a
+word, and the next rollback would find its lineage full of another history.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark.contract.object_paths import is_number
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim.claimed import Claim, Known
+from tidegate_spark.storage.claim.known_batches import has_batches, is_there
+from tidegate_spark.storage.s3_client import FaultError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+def ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
+    """Return whether there are batches in a lineage, and nobody makes it."""
+    return not is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json") and has_batches(client, place, lineage)
+
+
+def latest_after(client: S3Client, place: Storage, lineage: int) -> int:
+    """Return the latest lineage after one in which somebody ran, 0 if there is none; one listing, as a rule."""
+    root = place.key(f"{LINEAGE_PREFIX}/")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root, Delimiter="/")
+    names = [item["Prefix"][len(root) : -1] for page in pages for item in page.get("CommonPrefixes", [])]
+    later = sorted((int(name) for name in names if is_number(name) and int(name) > lineage), reverse=True)
+    return next((each for each in later if ran_in(client, place, each)), 0)
+
+
+def accept(
+    client: S3Client, config: DriverConfig, owned: Claim, claimed: dict[str, Any]
+) -> tuple[dict[str, Any], Known | None]:
+    """Return the claim of a launch in a lineage that exists; a later one with batches is for a person to decide about.
+
+    Args:
+        client: of the storage.
+        config: the launch's.
+        owned: the claim that is there.
+        claimed: the one that follows.
+
+    Returns:
+        What is to be written, and where the application is, if the person has named the later one.
+
+    Raises:
+        FaultError: STORAGE_OLDER if there is one, and nobody has named either.
+    """
+    place = config.storage
+    later = latest_after(client, place, max(config.lineage, owned.passed))
+    accepted = config.adopt_lineage if config.adopt else 0
+    if not later:
+        return claimed, None
+    if accepted == config.lineage:
+        return {**claimed, "passed": later}, None
+    if accepted == later:
+        return {**claimed, "lineage": later}, Known(config.epoch, later)
+    raise FaultError(
+        Fault(Reason.STORAGE_OLDER, messages.later_lineage(place.uri, place.endpoint, config.lineage, later))
+    )
