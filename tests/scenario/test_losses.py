@@ -12,7 +12,7 @@ import pytest
 from tests.scenario.events import choose_among, losses, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.storage.claim import claiming, fence
+from tidegate_spark.storage.claim import claiming, fence, later_lineages
 from tidegate_spark.storage.claim.claimed import Claim, Known
 from tidegate_spark.storage.claim.fence import Holder
 from tidegate_testing.mistakes import Course, planted
@@ -53,6 +53,8 @@ def without_comparing_lineages(patch: pytest.MonkeyPatch) -> None:
     is_ahead_by_both = fence._is_ahead
     patch.setattr(claiming, "known_beside", by_epochs)
     patch.setattr(fence, "_is_ahead", is_ahead)
+    # It would refuse what the others let through.
+    patch.setattr(later_lineages, "latest_after", lambda client, place, lineage: 0)
 
 
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {

@@ -151,8 +151,8 @@ AREA = Area(
                 "store that spec.storage.endpoint names has an older copy, or the files were restored from a backup. "
                 "Tidegate does not continue from it, because the input since then would be processed again. "
                 "Queries without state, and those that start empty each time, are not compared. Or the folder "
-                "contradicts itself: app.json names a lineage, and a later one has batches, as in a bucket that was copied while "
-                "the application ran."
+                "contradicts itself: app.json names a lineage, and a later one has batches, as in a bucket that was "
+                "copied while the application ran."
             ),
             remedy=(
                 "Revert the edit of spec.storage, or copy the newest files of "
