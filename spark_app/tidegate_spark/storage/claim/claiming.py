@@ -202,8 +202,7 @@ def _next(
         return later_lineages.accept(client, config, owned, as_claimed(content, owned, config, spark_version))
     if config.opening == OPENS_EMPTY:
         _refuse_to_start_over_something(client, config)
-    elif config.opening == OPENS_FROM_SNAPSHOT and ran_in(client, config.storage, config.lineage):
-        # Nothing of it is this launch's: the claim names a lineage before its first file is there.
+    elif config.opening == OPENS_FROM_SNAPSHOT and later_lineages.is_of_others(client, config):
         message = messages.lineage_of_others(config.lineage, config.storage.uri, LINEAGE_PREFIX)
         raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
     return as_claimed(content, owned, config, spark_version), None

@@ -7,12 +7,14 @@ word, and the next rollback would find its lineage full of another history.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim import claim_messages as messages
 from tidegate_spark.storage.claim.claimed import Claim, Known
 from tidegate_spark.storage.claim.known_batches import has_batches, is_there
@@ -20,6 +22,10 @@ from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+
+_LONGEST = 1 << 20
+"""Bytes that are read of what says with what a lineage began; it has hundreds."""
 
 
 def ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
@@ -34,6 +40,29 @@ def latest_after(client: S3Client, place: Storage, lineage: int) -> int:
     names = [item["Prefix"][len(root) : -1] for page in pages for item in page.get("CommonPrefixes", [])]
     later = sorted((int(name) for name in names if is_number(name) and int(name) > lineage), reverse=True)
     return next((each for each in later if ran_in(client, place, each)), 0)
+
+
+def is_of_others(client: S3Client, config: DriverConfig) -> bool:
+    """Return whether the lineage that a launch is to open has batches, and did not start from what the launch names.
+
+    Where the claim alone was put back to an earlier one, the lineage is the launch's own, half filled or whole.
+    """
+    place, of = config.storage, config.start_from
+    if not ran_in(client, place, config.lineage):
+        return False
+    own = {of.snapshot, *(earlier.snapshot for earlier in of.otherwise)} if of is not None else set[str]()
+    beside = (f"{LINEAGE_PREFIX}/{config.lineage}{end}" for end in (".json", ".begin"))
+    return own.isdisjoint(_snapshot_in(client, place, name) for name in beside)
+
+
+def _snapshot_in(client: S3Client, place: Storage, name: str) -> str:
+    """Return the snapshot that an object beside a lineage names, empty if none."""
+    found = store.read_object(client, place, place.key(name), _LONGEST)
+    try:
+        content = json.loads(found[0]) if found is not None else None
+    except (ValueError, RecursionError):
+        return ""
+    return str(content.get("snapshot", "")) if isinstance(content, dict) else ""
 
 
 def accept(

@@ -582,6 +582,24 @@ def test_nothing_is_rolled_back_into_a_lineage_with_another_history() -> None:
     assert known(objects, launch(4, 3, OPENS_FROM_SNAPSHOT, start_from=PIN)) is None
 
 
+@pytest.mark.parametrize("beside", ["2.json", "2.begin"])
+@pytest.mark.parametrize(("content", "is_own"), [(b'{"snapshot": "up-2"}', True), (b'{"snapshot": "up-9"}', False)])
+def test_a_rollback_goes_on_in_the_lineage_that_it_began_to_fill_although_the_claim_was_put_back(
+    beside: str, content: bytes, is_own: bool
+) -> None:
+    half = {f"{ROOT}/lineages/2/main/commits/4": b"", f"{ROOT}/lineages/{beside}": content}
+    objects = {**claim_of(3, 1), **checkpoint("main", 40), **half}
+    opens = launch(4, 2, OPENS_FROM_SNAPSHOT, start_from=PIN)
+    assert known(objects, opens) is None if is_own else fault(objects, opens).reason is Reason.LINEAGE_NOT_EMPTY
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"snapshot": 7}', b"[" * 100_000])
+def test_what_says_nothing_of_a_lineage_makes_it_nobodys(content: bytes) -> None:
+    half = {f"{ROOT}/lineages/2/main/commits/4": b"", f"{ROOT}/lineages/2.json": content}
+    found = fault({**claim_of(3, 1), **half}, launch(4, 2, OPENS_FROM_SNAPSHOT, start_from=PIN))
+    assert found.reason is Reason.LINEAGE_NOT_EMPTY
+
+
 @pytest.mark.parametrize("expects", [EXPECTS_BEGINNING, EXPECTS_STATE])
 def test_a_claim_that_is_older_than_the_fence_is_reported_where_the_lineage_of_the_fence_is_gone(expects: str) -> None:
     objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/fence.json": fence_of(10, 2)}
