@@ -707,6 +707,11 @@ class Invariants:
             del self.committed_batches[at]
         self.committed_batches |= {(prefix, lineage): batch for lineage, batch in batches.items()}
 
+    def put_back(self, prefix: str, uid: str, epoch: int) -> None:
+        """Claim, fence and status of an application do not know any more of epochs after one."""
+        self.fences[prefix] = [holder for holder in self.fences.get(prefix, []) if holder.epoch <= epoch]
+        self.takers = {at: pod for at, pod in self.takers.items() if at[0] != uid or at[1] <= epoch}
+
     def accepted(self, uid: str, prefix: str, lineage: int, batches: dict[int, int]) -> None:
         """A person accepts an older copy, which is in a lineage and has these batches, by their lineages."""
         self._hold(prefix, batches)

@@ -1,0 +1,84 @@
+"""The storage contradicts itself: its lineages go beyond its claim and fence, and the status is lost.
+
+As in a bucket that was copied key by key during a change of lineage, or where somebody restored the two small objects.
+"""
+
+import json
+from functools import partial
+
+import pytest
+
+from tests.scenario.events import losses, people
+from tests.scenario.repartition_courses import at_rest, phase_of, repartitioned, status_of, until
+from tests.scenario.restart_rules import reason_of
+from tests.scenario.schedule import Result, run_course
+from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
+from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.storage.claim import later_lineages
+from tidegate_testing.mistakes import Course, planted
+
+SEEDS = range(6)
+SCHEDULES = 6
+"""So many are tried when the recorded one no longer fails."""
+PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
+
+
+def lineage_run_in(w: World) -> int:
+    """Return the lineage in which a batch was committed last."""
+    return w.check.runs_in.get(PREFIX, 0)
+
+
+def has_driver(w: World) -> bool:
+    """Return whether there is a driver of the application, or a process of one."""
+    return w.api.find(w.driver_path(ORDERS)) is not None or any(each.config.app == ORDERS for each in w.drivers())
+
+
+async def put_back(w: World, result: Result) -> None:
+    """Claim and fence are those from before a repartition; a person names the lineage in which it ended."""
+    await repartitioned(w, lambda world: lineage_run_in(world) > 1, {})
+    await until(
+        w, "at rest", lambda: phase_of(w) not in people.UNDER_WAY and reason_of(w.app(ORDERS) or {}) == "Running"
+    )
+    ended = lineage_run_in(w)
+    people.edit(w, ORDERS, {"suspend": True})
+    await until(w, "suspended", lambda: not has_driver(w) and status_of(w).get("phase") == "Suspended")
+    app = w.app(ORDERS)
+    assert app is not None
+    for name in (APP_FILE, FENCE_FILE):
+        w.store.objects[f"{PREFIX}/{name}"] = w.copies[PREFIX][f"{PREFIX}/{name}"]
+    epoch = json.loads(w.copies[PREFIX][f"{PREFIX}/{APP_FILE}"])["epoch"]
+    w.check.put_back(PREFIX, app["metadata"]["uid"], epoch)
+    losses.put_status(w, app, None)
+    people.edit(w, ORDERS, {"suspend": False})
+    await until(w, "told", lambda: reason_of(w.app(ORDERS) or {}) == Reason.STORAGE_OLDER or lineage_run_in(w) != ended)
+    w.api.patch(w.app_path(ORDERS), {"spec": {"startFrom": {"adopt": True, "adoptLineage": ended}}})
+    await until(w, "running", lambda: has_driver(w) and status_of(w).get("phase") == "Running")
+    w.api.patch(w.app_path(ORDERS), {"spec": {"startFrom": None}})
+    await at_rest(w)
+    if lineage_run_in(w) != ended:
+        w.violated(f"it runs in lineage {lineage_run_in(w)}, and had ended in {ended}")
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_beside_a_later_lineage_nothing_runs_before_a_person_has_named_it(seed: int) -> None:
+    assert run_course(seed, put_back).violations == []
+
+
+PLANTED = planted(__file__, ["without_looking_at_later_lineages"])
+
+
+def shows(seed: Course) -> bool:
+    """Return whether the application runs in the earlier lineage."""
+    return any("runs in lineage" in text for text in run_course(int(seed), put_back).violations)
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_that_nobody_looks_at_later_lineages_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = partial(monkeypatch.setattr, later_lineages, "latest_after", lambda *_: 0)
+    PLANTED.assert_noticed_by_schedules("without_looking_at_later_lineages", plant, shows, SCHEDULES)
+
+
+def test_there_is_a_course_for_the_mistake_and_for_nothing_else() -> None:
+    assert list(PLANTED.recorded()) == ["without_looking_at_later_lineages"]
