@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from tidegate_spark.jvm.jvm_parent import fork_parent
 from tidegate_spark.jvm.jvm_process import PARENTS
+from tidegate_spark.process.descriptors import identity
 from tidegate_spark.process.held_signals import FIRST, STOPS
 
 STOP = b"s"
@@ -32,7 +33,7 @@ class StopLine:
 
     def __init__(self, descriptor: int) -> None:
         """Begin to read ``descriptor``, in a thread."""
-        self._descriptor = descriptor
+        self._descriptor, self._which = descriptor, identity(descriptor)
         self._lock = threading.Lock()
         self._asked = False
         self._on_stop: Callable[[], None] | None = None
@@ -46,13 +47,15 @@ class StopLine:
             on_stop()
 
     def _read(self) -> None:
-        while os.read(self._descriptor, 64):
+        # A script may close all that is open: others have the number then, and a stop comes by the agent alone.
+        while identity(self._descriptor) == self._which:
+            if not os.read(self._descriptor, 64):
+                # The first process has gone. In a container everything has; elsewhere nobody is left to stop us.
+                os.kill(os.getpid(), signal.SIGKILL)
             with self._lock:
                 self._asked, on_stop = True, self._on_stop
             if on_stop is not None:
                 on_stop()
-        # The first process has gone. In a container everything has; elsewhere nobody is left who could stop us.
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def go_on_in_child() -> StopLine:

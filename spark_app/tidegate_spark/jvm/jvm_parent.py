@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _socket  # not ``socket``: programs replace what is in there, and set a limit of time for all of its sockets
 import array
+import contextlib
 import fcntl
 import os
 import signal
@@ -25,6 +26,8 @@ REPORT = struct.Struct("<iii")
 a signal)."""
 LENGTH = struct.Struct("<q")
 """Of the request, which follows."""
+NAME = "jvm-parent"
+"""Of the process, for whoever looks at a container's: its command is the first process's."""
 STREAMS = 3
 _FIRST_DESCRIPTOR = 64
 """Beyond those that programs close and open by their numbers."""
@@ -80,6 +83,8 @@ def serve(requests: _socket.socket, mask: Iterable[int]) -> NoReturn:
     """Have each JVM started that is asked for, until nobody is left who could ask."""
     # A signal to all processes that there are, or to the group, must not end this one: it ends when the others have.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write(NAME)
     # The system collects those that report.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while descriptors := _receive(requests):

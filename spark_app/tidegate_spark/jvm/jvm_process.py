@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from tidegate_spark.jvm import jvm_parent
 from tidegate_spark.jvm.jvm_parent import LENGTH, REPORT
+from tidegate_spark.process.descriptors import Identity, identity
 
 EXIT_NOT_KNOWN = 256
 """In the place of an exit code: it has ended, and its parent had gone before. No process ends with this."""
@@ -39,11 +40,11 @@ class JvmParents:
         """Know of none yet."""
         self._lock = threading.Lock()
         self._requests: _socket.socket | None = None
-        self._which: tuple[int, int] | None = None
+        self._which: Identity | None = None
 
     def use(self, requests: _socket.socket) -> None:
         """Take the one that was forked before there was a script."""
-        self._requests, self._which = requests, _identity(requests.fileno())
+        self._requests, self._which = requests, identity(requests.fileno())
 
     def ask(self, descriptors: Sequence[int]) -> None:
         """Hand a request's socket and three streams over.
@@ -53,7 +54,7 @@ class JvmParents:
         """
         with self._lock:
             # The script may have closed all that was open, and others may have its number.
-            if self._requests is not None and _identity(self._requests.fileno()) == self._which:
+            if self._requests is not None and identity(self._requests.fileno()) == self._which:
                 try:
                     return _send(self._requests, descriptors)
                 except OSError:
@@ -106,7 +107,7 @@ class JvmProcess:
         program = executable or args[0]
         request = jvm_parent.request_of(cwd or os.getcwd(), program, args, os.environ if env is None else env)
         self._report, theirs = jvm_parent.pair(_socket.SOCK_STREAM)
-        self._which = _identity(self._report.fileno())
+        self._which = identity(self._report.fileno())
         try:
             with contextlib.ExitStack() as handed:
                 handed.callback(theirs.close)
@@ -182,7 +183,7 @@ class JvmProcess:
 
     def _reported(self) -> int | None:
         """Return what the report says; None if there is none, or the script has closed it."""
-        if _identity(self._report.fileno()) != self._which:
+        if identity(self._report.fileno()) != self._which:
             return None
         try:
             report = self._report.recv(REPORT.size, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
@@ -195,21 +196,12 @@ class JvmProcess:
 
     def _release(self) -> None:
         """Have the parent go, also where children of the script have a copy of the socket."""
-        if _identity(self._report.fileno()) != self._which:
+        if identity(self._report.fileno()) != self._which:
             self._report.detach()
             return
         with contextlib.suppress(OSError):
             self._report.shutdown(_socket.SHUT_RDWR)
         self._report.close()
-
-
-def _identity(descriptor: int) -> tuple[int, int] | None:
-    """Return what a descriptor stands for, None if for nothing."""
-    try:
-        found = os.fstat(descriptor)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _copy(descriptor: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from devcluster.cluster import Cluster
 from devcluster.processes import ProcessIdentity, descendants
+from tidegate_spark.jvm import jvm_parent
 
 _PROC = Path("/proc")
 
@@ -43,8 +44,14 @@ def runs_module(module: str) -> Choice:
 
 
 def runs_script(process: PodProcess) -> bool:
-    """Say whether it is the Python that runs a driver's script: its parent, the container's first one, does not."""
-    stat = _text(process.identity.pid, "stat").rpartition(")")[2].split()
+    """Say whether it is the Python that runs a driver's script: its parent, the container's first one, does not.
+
+    What is the parent of JVMs was forked by the first one, too.
+    """
+    name, _, numbers = _text(process.identity.pid, "stat").rpartition(")")
+    if name.endswith(f"({jvm_parent.NAME}"):
+        return False
+    stat = numbers.split()
     parents = _text(int(stat[1]), "cmdline") if stat else ""
     own, module = process.command[1:3], ("-m", "tidegate_spark")
     return own == module == tuple(parents.split("\0")[1:3])

@@ -13,7 +13,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from tidegate_spark.jvm import jvm_process, launching, session
+from tidegate_spark.jvm import jvm_parent, jvm_process, launching, session
 from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN, JvmParents, JvmProcess
 from tidegate_testing.waiting import wait_for
 
@@ -170,6 +170,12 @@ def test_a_signal_to_all_processes_leaves_the_parent_to_report_how_the_jvm_ended
     assert session.jvm_exit_code() is None
     end(jvm)
     assert await_end() == -9
+
+
+def test_a_parent_is_distinguished_from_the_process_of_the_script_by_its_name(jvm: JvmProcess) -> None:
+    parent = parent_of(jvm.pid)
+    assert Path(f"/proc/{parent}/comm").read_text().strip() == jvm_parent.NAME
+    assert Path(f"/proc/{parent_of(parent)}/comm").read_text().strip() == jvm_parent.NAME
 
 
 @pytest.mark.parametrize("limit", [0.0, 5.0])
