@@ -76,7 +76,7 @@ def shows(seed: Course) -> bool:
 
 @pytest.mark.usefixtures("quiet_log")
 def test_that_nobody_looks_at_later_lineages_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = partial(monkeypatch.setattr, later_lineages, "latest_after", lambda *_: 0)
+    plant = partial(monkeypatch.setattr, later_lineages, "later_than", lambda *_: [])
     PLANTED.assert_noticed_by_schedules("without_looking_at_later_lineages", plant, shows, SCHEDULES)
 
 

@@ -54,7 +54,7 @@ def without_comparing_lineages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claiming, "known_beside", by_epochs)
     patch.setattr(fence, "_is_ahead", is_ahead)
     # It would refuse what the others let through.
-    patch.setattr(later_lineages, "latest_after", lambda client, place, lineage: 0)
+    patch.setattr(later_lineages, "later_than", lambda client, place, lineage: [])
 
 
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {

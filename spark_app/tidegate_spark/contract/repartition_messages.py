@@ -24,6 +24,13 @@ def batch_uncommitted(query: str, batch: int, begun: str) -> str:
     )
 
 
+def lineage_used(lineage: int, key: str) -> str:
+    return (
+        f"Lineage {lineage} was to be made, and its folder has files already, such as {key}, which belong to no "
+        "attempt at a repartition. Move the folder elsewhere."
+    )
+
+
 def lineage_not_started(lineage: int, snapshot: str, why: str) -> str:
     return f"Lineage {lineage} cannot start from {snapshot}: {why}."
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from tidegate_spark.jvm.descriptors import identity
 from tidegate_spark.jvm.jvm_parent import fork_parent
 from tidegate_spark.jvm.jvm_process import PARENTS
-from tidegate_spark.process.descriptors import identity
 from tidegate_spark.process.held_signals import FIRST, STOPS
 
 STOP = b"s"

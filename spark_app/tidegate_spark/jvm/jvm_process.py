@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tidegate_spark.jvm import jvm_parent
+from tidegate_spark.jvm.descriptors import Identity, identity
 from tidegate_spark.jvm.jvm_parent import LENGTH, REPORT
-from tidegate_spark.process.descriptors import Identity, identity
 
 EXIT_NOT_KNOWN = 256
 """In the place of an exit code: it has ended, and its parent had gone before. No process ends with this."""

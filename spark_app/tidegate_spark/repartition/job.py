@@ -92,10 +92,12 @@ class Repartitioner:
             attempts.clear_earlier(self.own, self.order)
             # Of a number that nobody knew to be used: the status was lost.
             attempts.clear(self.own, self.order.lineage)
+            self._refuse_used()
             made = self._pinned()
         log.info("the pin %s of lineage %d is whole", made.id, self.order.of_lineage, extra={"action": "repartition"})
         self._judge(made)
         with self._timed("copy"):
+            self.check()
             attempts.begin(self.own, self.order)
             self._begin_lineage(made)
         log.info("lineage %d starts from a copy of it", self.order.lineage, extra={"action": "repartition"})
@@ -106,6 +108,14 @@ class Repartitioner:
         self.check()
         self._say_whole(made, done)
         return {made.queries[query].called(query): each for query, each in done.items()}
+
+    def _refuse_used(self) -> None:
+        """Refuse a number in which somebody ran: what says that it is being made would have all of it removed."""
+        order = self.order
+        there = next(iter(self.own.store.list(self.own.lineage_key(order.lineage) + "/")), None)
+        if there is not None:
+            message = messages.lineage_used(order.lineage, there.key)
+            raise RepartitionError(Reason.STATE_UNREADABLE, message)
 
     # --- what it is made of ---
 

@@ -546,7 +546,9 @@ def claim_with_opening(value: Claim) -> bytes:
         start_from=value.opening.startFrom,
     )
     claiming.claim(client_of(objects), config, "4.1.0")
-    objects[f"here/apps/orders/lineages/{value.passed}/main/commits/7"] = b""
+    objects |= dict.fromkeys(
+        (f"here/apps/orders/lineages/{value.passed}{end}" for end in ("/main/commits/7", ".begin")), b""
+    )
     accepts = dataclasses.replace(config, epoch=6, adopt=True, adopt_lineage=2)
     claiming.claim(client_of(objects), accepts, "4.1.0")
     return objects["here/apps/orders/app.json"]

@@ -82,12 +82,13 @@ def mark_missing(uri: str, endpoint: str, lineage: int, made: int) -> str:
     )
 
 
-def later_lineage(uri: str, endpoint: str, lineage: int, later: int) -> str:
-    """Return the text; ``lineage`` is the one that ``app.json`` names, ``later`` the latest with batches."""
+def later_lineages(uri: str, endpoint: str, lineage: int, later: Sequence[int]) -> str:
+    """Return the text; ``lineage`` is the one that ``app.json`` names, ``later`` those with batches."""
+    those = f"a later one, {later[0]}, has" if len(later) == 1 else f"later ones, {', '.join(map(str, later))}, have"
     return (
-        f"{_at(uri, endpoint)} contradicts itself: app.json names lineage {lineage}, and a later one, {later}, has "
-        "batches, as in a bucket that was copied while the application ran. spec.startFrom.adoptLineage "
-        f"{later} continues with those, {lineage} without them."
+        f"{_at(uri, endpoint)} contradicts itself: app.json names lineage {lineage}, and {those} batches, as in a "
+        f"bucket that was copied while the application ran. spec.startFrom.adoptLineage {later[-1]} continues with "
+        f"those, {lineage} without them; move their folders elsewhere then, or a later rollback stands still for them."
     )
 
 

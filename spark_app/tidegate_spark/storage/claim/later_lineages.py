@@ -16,7 +16,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
 from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim import claim_messages as messages
-from tidegate_spark.storage.claim.claimed import Claim, Known
+from tidegate_spark.storage.claim.claimed import Claim, Known, opens
 from tidegate_spark.storage.claim.known_batches import has_batches, is_there
 from tidegate_spark.storage.s3_client import FaultError
 
@@ -33,13 +33,20 @@ def ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
     return not is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json") and has_batches(client, place, lineage)
 
 
-def latest_after(client: S3Client, place: Storage, lineage: int) -> int:
-    """Return the latest lineage after one in which somebody ran, 0 if there is none; one listing, as a rule."""
+def later_than(client: S3Client, place: Storage, lineage: int) -> list[int]:
+    """Return the lineages after one in which somebody ran, in order; one listing, as a rule.
+
+    Something beside each says why there is it (``.begin`` or ``.json``). What has nothing beside it may be what a
+    repartition's pod that was taken for lost still wrote, after what it had made was removed; or it was begun with
+    nothing, which is not seen here.
+    """
     root = place.key(f"{LINEAGE_PREFIX}/")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root, Delimiter="/")
     names = [item["Prefix"][len(root) : -1] for page in pages for item in page.get("CommonPrefixes", [])]
-    later = sorted((int(name) for name in names if is_number(name) and int(name) > lineage), reverse=True)
-    return next((each for each in later if ran_in(client, place, each)), 0)
+    later = sorted(int(name) for name in names if is_number(name) and int(name) > lineage)
+    return [
+        each for each in later if is_there(client, place, f"{LINEAGE_PREFIX}/{each}.") and ran_in(client, place, each)
+    ]
 
 
 def is_of_others(client: S3Client, config: DriverConfig) -> bool:
@@ -68,7 +75,7 @@ def _snapshot_in(client: S3Client, place: Storage, name: str) -> str:
 def accept(
     client: S3Client, config: DriverConfig, owned: Claim, claimed: dict[str, Any]
 ) -> tuple[dict[str, Any], Known | None]:
-    """Return the claim of a launch in a lineage that exists; a later one with batches is for a person to decide about.
+    """Return the claim of a launch that may run; a later lineage with batches is for a person to decide about.
 
     Args:
         client: of the storage.
@@ -77,20 +84,19 @@ def accept(
         claimed: the one that follows.
 
     Returns:
-        What is to be written, and where the application is, if the person has named the later one.
+        What is to be written, and where the application is, if the person has named a later lineage.
 
     Raises:
-        FaultError: STORAGE_OLDER if there is one, and nobody has named either.
+        FaultError: STORAGE_OLDER if there is one, and nobody has named it or the present one.
     """
     place = config.storage
-    later = latest_after(client, place, max(config.lineage, owned.passed))
+    later = later_than(client, place, max(config.lineage, owned.passed))
+    here = owned.lineage if opens(owned, config) else config.lineage
     accepted = config.adopt_lineage if config.adopt else 0
     if not later:
         return claimed, None
-    if accepted == config.lineage:
-        return {**claimed, "passed": later}, None
-    if accepted == later:
-        return {**claimed, "lineage": later}, Known(config.epoch, later)
-    raise FaultError(
-        Fault(Reason.STORAGE_OLDER, messages.later_lineage(place.uri, place.endpoint, config.lineage, later))
-    )
+    if accepted == here:
+        return {**claimed, "passed": later[-1]}, None
+    if accepted in later:
+        return {**claimed, "lineage": accepted, "passed": later[-1]}, Known(config.epoch, accepted)
+    raise FaultError(Fault(Reason.STORAGE_OLDER, messages.later_lineages(place.uri, place.endpoint, here, later)))

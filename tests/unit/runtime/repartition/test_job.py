@@ -15,6 +15,7 @@ from tidegate_spark.contract.repartition_protocol import Repartition, Repartitio
 from tidegate_spark.driver.starting_point import left_to_fill
 from tidegate_spark.exports import state_reader
 from tidegate_spark.repartition import job
+from tidegate_spark.repartition.cleanup import clear_left
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
@@ -98,6 +99,18 @@ def contents(rows: int, keys: int = 1, pairs: int = 1, misplaced: int = 0) -> Co
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
+
+
+def test_a_number_in_which_somebody_ran_is_refused_and_nothing_of_it_is_ever_removed(
+    world: World,
+) -> None:
+    for _ in range(3):
+        fake_checkpoint.write_batch(world.scene.store(), "apps/orders/lineages/2/main")
+    before = [entry.key for entry in world.scene.store().list("apps/orders/lineages/2/")]
+    with pytest.raises(RepartitionError, match="Lineage 2 was to be made, and its folder has files already, such as"):
+        world.make(2)
+    clear_left(world.scene.repository(), 1, lambda: True)
+    assert [entry.key for entry in world.scene.store().list("apps/orders/lineages/2/")] == before
 
 
 def test_the_new_lineage_goes_on_behind_the_extra_batch_and_the_old_one_stays_as_it_was(world: World) -> None:

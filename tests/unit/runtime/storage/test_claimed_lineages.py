@@ -570,8 +570,27 @@ def test_beside_a_later_lineage_with_batches_nothing_runs_before_a_person_has_ch
 
 def test_a_lineage_that_a_repartition_makes_or_that_has_no_batch_is_not_a_later_one() -> None:
     objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/lineages/3/main/offsets/0": b""}
+    beside = {f"{ROOT}/lineages/2.json": b"{}", f"{ROOT}/lineages/3.begin": b"{}"}
     made = {f"{ROOT}/lineages/2/main/commits/40": b"", f"{ROOT}/repartitions/2.json": b"{}"}
-    assert known({**objects, **made}, launch(10, 1)) is None
+    assert known({**objects, **beside, **made}, launch(10, 1)) is None
+
+
+def test_what_a_pod_that_was_taken_for_lost_wrote_after_its_lineage_was_removed_is_not_a_later_one() -> None:
+    late = {f"{ROOT}/lineages/3/main/commits/4": b"", f"{ROOT}/lineages/3/main/state/0/0/5.delta": b""}
+    assert known({**claim_of(9, 1), **checkpoint("main", 40), **late}, launch(10, 1)) is None
+
+
+def test_of_several_later_lineages_a_person_chooses_and_is_asked_before_another_one_is_opened() -> None:
+    more = {f"{ROOT}/lineages/4/main/commits/7": b"", f"{ROOT}/lineages/4.begin": b"{}"}
+    objects = {**copied_during_a_rollback(), **more}
+    asked = launch(5, 3, OPENS_FROM_SNAPSHOT, start_from=PIN)
+    found = fault({**objects, **claim_of(4, 2)}, asked)
+    assert "names lineage 2, and a later one, 4, has batches" in found.message
+    found = fault(objects, launch(4, 1))
+    assert "names lineage 1, and later ones, 2, 4, have batches" in found.message
+    assert known(objects, launch(4, 1, adopt=True, adopt_lineage=2)) == Known(4, 2)
+    assert known(objects, launch(5, 2)) is None
+    assert json.loads(objects[OWN])["passed"] == 4
 
 
 def test_nothing_is_rolled_back_into_a_lineage_with_another_history() -> None:
