@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from devcluster.cluster import Cluster
 from tests.gate import durations, junit, promises, report
 from tests.gate.base import note_passed
 from tests.gate.record import note, of_this_machine
+from tests.gate.reports import take
 from tests.gate.run import Ended, printed, run
 from tests.gate.slices import Slice, files_of, has_own_slice, own_slice
 from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps, workers
@@ -35,13 +35,13 @@ def main() -> int:
     try:
         record = durations.Durations.load()
         request = _request(options, record)
+        own = take(request.reports)
     except ValueError as refused:
         printed(f"gate: {refused}")
         return 2
     if request.selection == EVERYTHING:
         os.environ[FRESH_SEEDS] = "1"
     warm = images_are_there(request)
-    _clear(request.reports)
     began = time.monotonic()
     try:
         ended = asyncio.run(_until_interrupted(request))
@@ -50,7 +50,8 @@ def main() -> int:
         return 130
     finally:
         _remove_clusters(request)
-    return _conclude(request, record, ended, (time.monotonic() - began) / 60, {"warm": warm})
+    with own:
+        return _conclude(request, record, ended, (time.monotonic() - began) / 60, {"warm": warm})
 
 
 def images_are_there(request: Request) -> bool:
@@ -86,11 +87,6 @@ def _request(options: argparse.Namespace, record: durations.Durations) -> Reques
         arguments=tuple(options.arguments),
         foreign_cluster=bool(given),
     )
-
-
-def _clear(reports: Path) -> None:
-    shutil.rmtree(reports, ignore_errors=True)
-    reports.mkdir(parents=True)
 
 
 def _remove_clusters(request: Request) -> None:
