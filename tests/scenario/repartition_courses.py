@@ -6,9 +6,10 @@ from tests.scenario.api_server import PODS, Body
 from tests.scenario.desired import differences
 from tests.scenario.events import copies, people
 from tests.scenario.schedule import fix
-from tests.scenario.world import ORDERS, World
+from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
 
+PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
 _CHECK_EVERY, _LONGEST, _AT_REST = 20.0, 4000.0, 4
 """Seconds between two checks, and in all; so many checks in a row find everything at rest."""
 
@@ -43,12 +44,23 @@ async def repartitioned(w: World, is_so: Callable[[World], bool], rules: Body, s
     await until(w, "backed up", lambda: copies.back_up_storage(w) and w.copies)
     people.edit(w, ORDERS, {"state": {"partitions": 8}, "upgrade": rules})
 
-    def is_there() -> bool:
-        if not is_so(w) and phase_of(w) not in people.UNDER_WAY:
-            people.repartition_stable(w)  # an attempt may fail for good
-        return is_so(w)
+    await until_repartitioned(w, "repartitioned", lambda: is_so(w), seconds)
 
-    await until(w, "repartitioned", is_there, seconds)
+
+async def until_repartitioned(w: World, what: str, is_so: Callable[[], object], seconds: float = _CHECK_EVERY) -> None:
+    """Wait until something is so by a repartition; an attempt may fail for good, and another one is asked for then."""
+
+    def asked_for() -> object:
+        if not is_so() and phase_of(w) not in people.UNDER_WAY:
+            people.repartition_stable(w)
+        return is_so()
+
+    await until(w, what, asked_for, seconds)
+
+
+def lineage_run_in(w: World) -> int:
+    """Return the lineage in which the application committed a batch last."""
+    return w.check.runs_in.get(PREFIX, 0)
 
 
 def is_made(w: World) -> bool:

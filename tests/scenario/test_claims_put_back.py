@@ -8,11 +8,19 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.events import losses, people
-from tests.scenario.repartition_courses import at_rest, phase_of, repartitioned, status_of, until
+from tests.scenario.events import copies, losses, people
+from tests.scenario.repartition_courses import (
+    PREFIX,
+    at_rest,
+    lineage_run_in,
+    phase_of,
+    repartitioned,
+    status_of,
+    until,
+)
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, run_course
-from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
+from tests.scenario.world import ORDERS, World
 from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage.claim import later_lineages
@@ -21,17 +29,6 @@ from tidegate_testing.mistakes import Course, planted
 SEEDS = range(6)
 SCHEDULES = 6
 """So many are tried when the recorded one no longer fails."""
-PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
-
-
-def lineage_run_in(w: World) -> int:
-    """Return the lineage in which a batch was committed last."""
-    return w.check.runs_in.get(PREFIX, 0)
-
-
-def has_driver(w: World) -> bool:
-    """Return whether there is a driver of the application, or a process of one."""
-    return w.api.find(w.driver_path(ORDERS)) is not None or any(each.config.app == ORDERS for each in w.drivers())
 
 
 async def put_back(w: World, result: Result) -> None:
@@ -42,7 +39,7 @@ async def put_back(w: World, result: Result) -> None:
     )
     ended = lineage_run_in(w)
     people.edit(w, ORDERS, {"suspend": True})
-    await until(w, "suspended", lambda: not has_driver(w) and status_of(w).get("phase") == "Suspended")
+    await until(w, "suspended", lambda: not copies.has_driver(w, ORDERS) and status_of(w).get("phase") == "Suspended")
     app = w.app(ORDERS)
     assert app is not None
     for name in (APP_FILE, FENCE_FILE):
@@ -53,7 +50,7 @@ async def put_back(w: World, result: Result) -> None:
     people.edit(w, ORDERS, {"suspend": False})
     await until(w, "told", lambda: reason_of(w.app(ORDERS) or {}) == Reason.STORAGE_OLDER or lineage_run_in(w) != ended)
     w.api.patch(w.app_path(ORDERS), {"spec": {"startFrom": {"adopt": True, "adoptLineage": ended}}})
-    await until(w, "running", lambda: has_driver(w) and status_of(w).get("phase") == "Running")
+    await until(w, "running", lambda: copies.has_driver(w, ORDERS) and status_of(w).get("phase") == "Running")
     w.api.patch(w.app_path(ORDERS), {"spec": {"startFrom": None}})
     await at_rest(w)
     if lineage_run_in(w) != ended:

@@ -11,35 +11,34 @@ import pytest
 from tests.scenario import schedule
 from tests.scenario.events import copies, losses, people
 from tests.scenario.events.copies import batches_in
-from tests.scenario.repartition_courses import at_rest, is_made, marks, not_run_in, phase_of, status_of, until
+from tests.scenario.repartition_courses import (
+    PREFIX,
+    at_rest,
+    is_made,
+    lineage_run_in,
+    marks,
+    not_run_in,
+    status_of,
+    until,
+    until_repartitioned,
+)
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, run_course
-from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
+from tests.scenario.world import ORDERS, World
 from tidegate_spark.snapshots.lineages import attempts
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(6)
 SCHEDULES = 6
 """So many are tried when the recorded one no longer fails."""
-PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
-
-
-def lineage_run_in(w: World) -> int:
-    """Return the lineage in which a batch was committed last."""
-    return w.check.runs_in.get(PREFIX, 0)
 
 
 async def another_number(w: World) -> None:
     """Have another number of partitions asked for, until a driver has run with it."""
     before = lineage_run_in(w)
 
-    def is_run_in() -> bool:
-        if lineage_run_in(w) == before and phase_of(w) not in people.UNDER_WAY:
-            people.repartition_stable(w)  # an attempt may fail for good
-        return lineage_run_in(w) > before
-
     people.edit(w, ORDERS, {"upgrade": {"mode": "Snapshot"}})  # somebody may have given the state up
-    await until(w, "repartitioned once more", is_run_in)
+    await until_repartitioned(w, "repartitioned once more", lambda: lineage_run_in(w) > before)
     await at_rest(w)
 
 
@@ -85,14 +84,7 @@ async def backup_put_back(w: World, result: Result) -> None:
     await not_run_in(w, is_made if w.rng.random() < 0.5 else lambda world: bool(marks(world)))
     copies.keep_copy(w, ORDERS)
     w.quota = False
-
-    def stable_in_made() -> bool:
-        is_so = int((status_of(w).get("lastStable") or {}).get("lineage", 0)) > 1
-        if not is_so and phase_of(w) not in people.UNDER_WAY:
-            people.repartition_stable(w)  # an attempt may fail for good
-        return is_so
-
-    await until(w, "stable", stable_in_made)
+    await until_repartitioned(w, "stable", lambda: (status_of(w).get("lastStable") or {}).get("lineage", 0) > 1)
     await until(w, "known", lambda: copies.has_older_copy(w, ORDERS))
     people.edit(w, ORDERS, {"suspend": True})
     await until(w, "restored", lambda: copies.put_copy_back(w, ORDERS))

@@ -11,9 +11,9 @@ import pytest
 from tests.scenario import schedule
 from tests.scenario.api_server import Body
 from tests.scenario.events import choose_among, losses, people
-from tests.scenario.repartition_courses import at_rest, phase_of, status_of, until
+from tests.scenario.repartition_courses import at_rest, lineage_run_in, phase_of, status_of, until
 from tests.scenario.schedule import Result, misfortune, run_course
-from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
+from tests.scenario.world import ORDERS, World
 from tidegate.app.rules.upgrade import adoption, record
 from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, Mistake, planted
@@ -21,7 +21,6 @@ from tidegate_testing.mistakes import Course, Mistake, planted
 SEEDS = range(12)
 SCHEDULES = 200
 """So many are tried when the recorded one no longer fails."""
-PREFIX = f"{BUCKET}/apps/{NAMESPACE}/{ORDERS}"
 OLDER = misfortune(
     choose_among(
         losses.back_up,
@@ -58,7 +57,7 @@ async def noted_until(w: World, phase: str, noted: list[Body]) -> None:
 async def runs_on(w: World) -> None:
     """Have the application run on after a rollback."""
     lineage = status_of(w).get("lineage", 0)
-    await until(w, "run in", lambda: w.check.runs_in.get(PREFIX, 0) == lineage)
+    await until(w, "run in", lambda: lineage_run_in(w) == lineage)
     await w.sleep(w.rng.uniform(0.0, 300.0))
 
 

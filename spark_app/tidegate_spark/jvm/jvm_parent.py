@@ -27,7 +27,7 @@ a signal)."""
 LENGTH = struct.Struct("<q")
 """Of the request, which follows."""
 NAME = "jvm-parent"
-"""Of the process, for whoever looks at a container's: its command is the first process's."""
+"""Of the process, for whoever lists those of a container: its command is the first process's."""
 STREAMS = 3
 _FIRST_DESCRIPTOR = 64
 """Beyond those that programs close and open by their numbers."""
@@ -41,10 +41,10 @@ def request_of(folder: str, program: str, command: Sequence[str], variables: Map
         ValueError: something has a null byte in it.
     """
     pairs = (f"{name}={value}" for name, value in variables.items())
-    words = [os.fsencode(word) for word in (folder, program, str(len(command)), *command, *pairs)]
-    if any(b"\0" in word for word in words):
+    parts = [os.fsencode(part) for part in (folder, program, str(len(command)), *command, *pairs)]
+    if any(b"\0" in part for part in parts):
         raise ValueError("embedded null byte")
-    return b"\0".join(words)
+    return b"\0".join(parts)
 
 
 def pair(kind: int) -> tuple[_socket.socket, _socket.socket]:
@@ -141,8 +141,8 @@ def _be_parent(descriptor: int, streams: Sequence[int], mask: Iterable[int]) -> 
 
 def _start(request: bytes, streams: Sequence[int], mask: Iterable[int]) -> int:
     """Start what a request asks for; return its process id."""
-    folder, program, count, *words = request.split(b"\0")
-    command, assignments = words[: int(count)], words[int(count) :]
+    folder, program, count, *parts = request.split(b"\0")
+    command, assignments = parts[: int(count)], parts[int(count) :]
     # Otherwise a JVM's end could not be asked for, and its own children neither.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # As PySpark has it: an interrupt is the script's.

@@ -79,10 +79,10 @@ def _restore(w: World, name: str, uid: str, checks: int, roll_back_to: str) -> N
     if app is None or app["metadata"]["uid"] != uid or not _known(app) or _endpoint(app):
         return
     prefix = _prefix(app)
-    if _has_driver(w, app) and checks:
+    if has_driver(w, name) and checks:
         w.later(_PATIENCE, _restore, w, name, uid, checks - 1, roll_back_to)
         return
-    settled = not _has_driver(w, app) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
+    settled = not has_driver(w, name) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
     if settled and _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):
         w.trace("people", f"restore {prefix} from its backup")
         put_copy_back(w, name)
@@ -96,7 +96,7 @@ def _restore(w: World, name: str, uid: str, checks: int, roll_back_to: str) -> N
 def put_copy_back(w: World, name: str) -> bool:
     """Restore the backup of an application's storage, once no process of it is left; returns whether that was done."""
     app = w.app(name)
-    if app is None or _has_driver(w, app) or (prefix := _prefix(app)) not in w.copies:
+    if app is None or has_driver(w, name) or (prefix := _prefix(app)) not in w.copies:
         return False
     w.newest.setdefault(prefix, _objects(w, prefix))
     w.accepted.discard(app["metadata"]["uid"])
@@ -112,7 +112,7 @@ def name_store_with_copy(w: World) -> str | None:
     prefix, endpoint = _prefix(app), None if _endpoint(app) else places.OTHER_STORE
     there, here = (batches_in(at, _objects(w, at)) for at in (f"{root_of(endpoint or '')}{prefix}", _place(app)))
     older = _is_known_to_be_older(app, there)
-    if not there or not (older or (there == here and not _has_driver(w, app))):
+    if not there or not (older or (there == here and not has_driver(w, app["metadata"]["name"]))):
         return None
     w.count("named a store with an older copy" if older else "named a store with the newest copy")
     return people.edit(w, app["metadata"]["name"], {"storage": {"endpoint": endpoint}})
@@ -206,9 +206,8 @@ def _writers(w: World, prefix: str) -> bool:
     return any(driver.prefix == prefix and driver.has_fence() for driver in w.drivers())
 
 
-def _has_driver(w: World, app: Body) -> bool:
+def has_driver(w: World, name: str) -> bool:
     """Return whether there is a driver, be it one between two processes: that expects what was known at its launch."""
-    name = app["metadata"]["name"]
     return w.api.find(w.driver_path(name)) is not None or any(each.config.app == name for each in w.drivers())
 
 

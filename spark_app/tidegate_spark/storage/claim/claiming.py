@@ -198,9 +198,10 @@ def _next(
     _refuse_older(client, config, owned, known)
     if known is not None:
         raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
-    if opens(owned, config) and config.opening == OPENS_EMPTY:
+    opening = config.opening if opens(owned, config) else OPENS_NOTHING
+    if opening == OPENS_EMPTY:
         _refuse_to_start_over_something(client, config)
-    elif opens(owned, config) and config.opening == OPENS_FROM_SNAPSHOT and later_lineages.is_of_others(client, config):
+    elif opening == OPENS_FROM_SNAPSHOT and later_lineages.is_of_others(client, config):
         message = messages.lineage_of_others(config.lineage, config.storage.uri, LINEAGE_PREFIX)
         raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
     return later_lineages.accept(client, config, owned, as_claimed(content, owned, config, spark_version))

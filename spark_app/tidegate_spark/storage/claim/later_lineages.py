@@ -1,8 +1,8 @@
 """Finds lineages that are later than the one in which a launch runs, and in which an application ran. Does I/O.
 
 A tool that copies a bucket reads ``app.json`` and ``fence.json`` first, and the lineages hours later. If a rollback
-opens a lineage meanwhile, the copy has it, and both objects name the one before: to run there would go back without a
-word, and the next rollback would find its lineage full of another history.
+opens a lineage meanwhile, the copy has it, and both objects name the one before: to run there would go back silently,
+and the next rollback would find its lineage full of another history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tidegate_spark.storage.s3_client import FaultError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-
 _LONGEST = 1 << 20
 """Bytes that are read of what says with what a lineage began; it has hundreds."""
 
@@ -36,7 +35,7 @@ def ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
 def later_than(client: S3Client, place: Storage, lineage: int) -> list[int]:
     """Return the lineages after one in which somebody ran, in order; one listing, as a rule.
 
-    Something beside each says why there is it (``.begin`` or ``.json``). What has nothing beside it may be what a
+    Something beside each says why it is there (``.begin`` or ``.json``). What has nothing beside it may be what a
     repartition's pod that was taken for lost still wrote, after what it had made was removed; or it was begun with
     nothing, which is not seen here.
     """
