@@ -116,6 +116,8 @@ def _conclude(
     (request.reports / "run.json").write_text(json.dumps(summary) + "\n")
     note(summary)
     everything = [case for tier in cases.values() for case in tier]
+    for failure in report.failures(everything):
+        printed(failure)
     printed(f"{report.count(everything, junit.PASSED)} passed, {report.count(everything, junit.FAILED)} failed")
     printed(json.dumps(summary))
     if not summary["passed"] or problems or kept != promises.KEPT:

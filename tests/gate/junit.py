@@ -19,6 +19,7 @@ class Case:
         outcome: PASSED, FAILED (an error of a fixture too) or SKIPPED.
         seconds: of set-up, test and clean-up together.
         place: its module, and its class if it has one, joined by dots.
+        message: the first line of what a failed test says, empty for all others.
     """
 
     file: str
@@ -26,6 +27,7 @@ class Case:
     outcome: str
     seconds: float
     place: str = ""
+    message: str = ""
 
 
 def read(report: Path) -> list[Case]:
@@ -39,7 +41,13 @@ def _case(element: ElementTree.Element) -> Case:
     kinds = {child.tag for child in element}
     outcome = FAILED if kinds & {"failure", "error"} else SKIPPED if "skipped" in kinds else PASSED
     place, seconds = element.get("classname", ""), float(element.get("time", "0"))
-    return Case(_file(place), element.get("name", ""), outcome, seconds, place)
+    return Case(_file(place), element.get("name", ""), outcome, seconds, place, _message(element))
+
+
+def _message(element: ElementTree.Element) -> str:
+    """Return the first line of the failure's message; of an error while tests are collected it is the error's."""
+    said = (child.get("message", "") for child in element if child.tag in {"failure", "error"})
+    return next((line.strip() for message in said for line in message.splitlines() if line.strip()), "")
 
 
 def _file(place: str) -> str:

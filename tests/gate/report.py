@@ -8,6 +8,9 @@ from rich.table import Table
 from tests.gate import junit
 from tests.gate.run import INTERRUPTED, NOT_RUN
 
+_MOST, _LONGEST = 20, 300
+"""Failed tests that are named, and characters of what each of them says."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -36,6 +39,13 @@ class Line:
 def count(cases: Sequence[junit.Case], outcome: str) -> int:
     """Return how many tests ended so."""
     return sum(case.outcome == outcome for case in cases)
+
+
+def failures(cases: Sequence[junit.Case]) -> list[str]:
+    """Return a line for each test that failed, with what it says: a log that was cut off has its end still."""
+    failed = [case for case in cases if case.outcome == junit.FAILED]
+    lines = [f"failed: {case.file}::{case.name}: {case.message[:_LONGEST]}" for case in failed[:_MOST]]
+    return lines if len(failed) <= _MOST else [*lines, f"failed: {len(failed) - _MOST} more; the log names them"]
 
 
 def table(lines: Sequence[Line], minutes: float, title: str) -> Table:

@@ -66,7 +66,7 @@ REPORT = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" tests="4">
 <testcase classname="tests.unit.test_a" name="test_one[x-1]" file="tests/unit/test_a.py" line="3" time="0.25"/>
 <testcase classname="tests.unit.test_a" name="test_two" file="tests/unit/test_a.py" time="0.5">
-<failure>no</failure></testcase>
+<failure message="&#10;assert 1 == 2&#10; +  where">no</failure></testcase>
 <testcase classname="tests.unit.test_b.TestMachine" name="test_three" time="1"><error>no</error></testcase>
 <testcase classname="tests.unit.test_b" name="test_four" file="tests/unit/test_b.py" time="2"><skipped/></testcase>
 </testsuite></testsuites>
@@ -78,6 +78,7 @@ def test_a_report_says_of_each_test_its_file_how_it_ended_and_how_long_it_took(t
     cases = junit.read(tmp_path / "unit.xml")
     assert cases[0] == junit.Case("tests/unit/test_a.py", "test_one[x-1]", junit.PASSED, 0.25, "tests.unit.test_a")
     assert [case.outcome for case in cases] == [junit.PASSED, junit.FAILED, junit.FAILED, junit.SKIPPED]
+    assert [case.message for case in cases] == ["", "assert 1 == 2", "", ""]
     assert junit.by_file(cases) == {"tests/unit/test_a.py": 0.75, "tests/unit/test_b.py": 3.0}
 
 

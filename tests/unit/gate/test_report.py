@@ -44,3 +44,16 @@ def test_the_summary_says_of_each_tier_its_tests_and_minutes() -> None:
             "e2e": {"minutes": 0.0, "tests": 0, "failed": 0, "result": "not run"},
         },
     }
+
+
+def test_each_test_that_failed_is_named_with_what_it_says_and_no_other() -> None:
+    failed = junit.Case("tests/unit/test_a.py", "test_x", junit.FAILED, 1.0, message="AssertionError: " + "x" * 1000)
+    (line,) = report.failures([*PASSED, failed])
+    assert line.startswith("failed: tests/unit/test_a.py::test_x: AssertionError: xxx")
+    assert len(line) < 400
+
+
+def test_of_many_that_failed_the_first_are_named_and_the_others_counted() -> None:
+    failed = [junit.Case("tests/unit/test_a.py", f"test_{n}", junit.FAILED, 1.0) for n in range(25)]
+    *named, last = report.failures(failed)
+    assert (len(named), last) == (20, "failed: 5 more; the log names them")

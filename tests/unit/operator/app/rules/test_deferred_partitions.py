@@ -13,6 +13,7 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
+    UpgradeStatus,
 )
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
@@ -193,6 +194,25 @@ def test_once_the_first_version_is_stable_its_state_is_repartitioned_without_ano
         UpgradePhase.COPYING,
         RepartitionStatus(partitions=8, previous_partitions=4),
     )
+
+
+def test_a_number_that_waits_beside_an_edit_of_which_no_pod_can_be_made_is_refused_once() -> None:
+    refused = UpgradeStatus(
+        phase=UpgradePhase.REFUSED,
+        mode=UpgradeMode.STATELESS,
+        number=1,
+        from_spec_hash=spec_hash(first()),
+        to_spec_hash=spec_hash(app_with(NO_POD)),
+        lineage=1,
+        reason=Reason.INVALID_SPEC,
+    )
+    app = in_four(first(), upgrade=refused)
+    newer = asking(app, {**NO_POD, PARTITIONS: 8})
+    once = status_of(decide(observe(newer, **runs(app, 1)), NOW))
+    assert once.upgrade is not None
+    assert (once.upgrade.phase, once.upgrade.number) == (UpgradePhase.REFUSED, 2)
+    again = decide(observe(msgspec.structs.replace(newer, status=once), **runs(app, 1)), NOW)
+    assert not any(isinstance(action, do.WriteStatus | PublishEvent) for action in again.actions)
 
 
 # --- while the agent says nothing ---

@@ -16,7 +16,7 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.adoption import runs_spec_elsewhere
-from tidegate.app.rules.upgrade.record import Step
+from tidegate.app.rules.upgrade.record import Step, applied
 from tidegate.app.rules.upgrade.repartition import messages as texts
 from tidegate.app.rules.upgrade.repartition.phase import is_another_asked_for, wanted_repartition
 from tidegate.app.rules.verdict import Verdict
@@ -86,10 +86,13 @@ def with_kept_number(o: Observation) -> Observation:
 def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | None:
     """Return a step by which a version is rolled back, or found unusable, as one about all that ``asked`` asks for.
 
-    What has failed is not tried once more, together with another number.
+    What has failed is not tried once more, together with another number. While no version is stable the number waits
+    whatever the record says, and one about all would be about another version than the one that is decided about.
     """
     upgrade = step.upgrade if step is not None else None
     if step is None or upgrade is None or upgrade.to_spec_hash != o.spec_hash:
+        return step
+    if applied(o.app.status, step).last_stable is None:
         return step
     if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason not in _UNUSABLE:
         return step
