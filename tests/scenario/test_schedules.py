@@ -24,7 +24,7 @@ FRESH_SCHEDULES = 2000
 """Others each time."""
 WAKE_SEVERAL = (11, 107)
 """Schedules in which one event wakes several applications: in which order mattered to them."""
-HAVE_FAILED = (652581944, 652582622, 652582630, 652583048, 652583298, 700000154, 724581414)
+HAVE_FAILED = (652581944, 652582622, 652582630, 652583048, 652583298, 700000154, 724581414, 214801914)
 """Schedules in which something happened that never may, or that did not come to rest, until its cause was fixed."""
 PURGE_PINS = (4529,)
 """Schedules beyond those in which an application is purged whose upgrade has left a snapshot."""

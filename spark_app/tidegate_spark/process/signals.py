@@ -28,9 +28,10 @@ def watch_signals(on_stop: Callable[[], None], numbers: frozenset[signal.Signals
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
+    # Before there are handlers: a signal between the two would end nothing, and be reported to nobody.
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     for number in numbers:
         signal.signal(number, _note_nothing)
-    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
     os.register_at_fork(after_in_child=lambda: _forget(numbers))
 

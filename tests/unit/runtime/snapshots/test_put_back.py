@@ -165,3 +165,19 @@ def test_a_catalog_that_is_lost_as_a_whole_is_left_to_a_person() -> None:
     scene.store().delete([CATALOG])
     assert reentry.enter_published(scene.repository()) == catalog.Catalog()
     assert "snapshots/catalog.json" not in scene.keys("snapshots/")
+
+
+def test_a_file_that_is_lost_is_found_though_another_one_has_come_in_its_place() -> None:
+    scene, _ = scene_with("a")
+    assert missing.find(scene.repository()) == {}
+    lost = next(key for key in scene.keys("snapshots/a/") if not key.endswith("manifest.json"))
+    size = len(scene.content(lost))
+    scene.store().delete([f"apps/orders/{lost}"])
+    scene.store().put("apps/orders/snapshots/a/stray", bytes(size + 1))
+    assert "a" in missing.find(scene.repository())
+
+
+def test_where_nothing_is_missing_two_listings_say_so_and_no_manifest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, _ = scene_with("a", "b", "c")
+    monkeypatch.setattr(missing, "damages", lambda origin: pytest.fail(f"{origin.id} was looked into"))
+    assert missing.find(scene.repository()) == {}
