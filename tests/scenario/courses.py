@@ -13,6 +13,7 @@ MIXED = "mixed"
 COURSES: dict[str, tuple[str, str]] = {
     "adopted-places": ("test_repartition_marks", "adopted"),
     "claims-put-back": ("test_claims_put_back", "put_back"),
+    "claims-put-back-to-state-given-up": ("test_claims_put_back", "put_back_to_state_that_was_given_up"),
     "copied-drivers": ("test_copied_drivers", "COPIED"),
     "copies-at-the-gate": ("test_copies_before_repartitions", "at_the_gate"),
     "copies-before-the-driver": ("test_copies_before_repartitions", "before_the_driver"),

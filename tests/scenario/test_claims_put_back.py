@@ -19,6 +19,7 @@ from tests.scenario.repartition_courses import (
     until,
 )
 from tests.scenario.restart_rules import reason_of
+from tests.scenario.schedule import Course as Happening
 from tests.scenario.schedule import Result, run_course
 from tests.scenario.world import ORDERS, World
 from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
@@ -34,6 +35,22 @@ SCHEDULES = 6
 async def put_back(w: World, result: Result) -> None:
     """Claim and fence are those from before a repartition; a person names the lineage in which it ended."""
     await repartitioned(w, lambda world: lineage_run_in(world) > 1, {})
+    await _put_back(w)
+
+
+async def put_back_to_state_that_was_given_up(w: World, result: Result) -> None:
+    """Claim and fence are those from before a start without state; a person names the lineage that it began."""
+    await repartitioned(w, lambda world: lineage_run_in(world) > 1, {})
+    await until(w, "decided", lambda: phase_of(w) not in people.UNDER_WAY)
+    given_up = lineage_run_in(w)
+    w.api.patch(w.app_path(ORDERS), {"metadata": {"annotations": {"tidegate.dev/abandon-state": str(given_up)}}})
+    people.edit(w, ORDERS, {"restartNonce": 300, "upgrade": {"mode": "Stateless"}})
+    await until(w, "begun with nothing", lambda: lineage_run_in(w) > given_up)
+    people.edit(w, ORDERS, {"upgrade": {"mode": "Snapshot"}})
+    await _put_back(w)
+
+
+async def _put_back(w: World) -> None:
     await until(
         w, "at rest", lambda: phase_of(w) not in people.UNDER_WAY and reason_of(w.app(ORDERS) or {}) == "Running"
     )
@@ -58,9 +75,10 @@ async def put_back(w: World, result: Result) -> None:
 
 
 @pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("course", [put_back, put_back_to_state_that_was_given_up])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_beside_a_later_lineage_nothing_runs_before_a_person_has_named_it(seed: int) -> None:
-    assert run_course(seed, put_back).violations == []
+def test_beside_a_later_lineage_nothing_runs_before_a_person_has_named_it(course: Happening, seed: int) -> None:
+    assert run_course(seed, course).violations == []
 
 
 PLANTED = planted(__file__, ["without_looking_at_later_lineages"])

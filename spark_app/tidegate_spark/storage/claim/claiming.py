@@ -334,8 +334,8 @@ def _can_be_continued(client: S3Client, place: Storage, lineage: int) -> bool:
 
 
 def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
-    # Its files, or what says beside them what it is to start with or was filled with.
-    return any(is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in "/.")
+    # Its files, or what says beside them what it is to start with or was filled with; not that it begins with nothing.
+    return any(is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in ("/", ".begin", ".json"))
 
 
 def _read_unless_damaged(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | str | None:

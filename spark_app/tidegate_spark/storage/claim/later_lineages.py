@@ -35,9 +35,8 @@ def ran_in(client: S3Client, place: Storage, lineage: int) -> bool:
 def later_than(client: S3Client, place: Storage, lineage: int) -> list[int]:
     """Return the lineages after one in which somebody ran, in order; one listing, as a rule.
 
-    Something beside each says why it is there (``.begin`` or ``.json``). What has nothing beside it may be what a
-    repartition's pod that was taken for lost still wrote, after what it had made was removed; or it was begun with
-    nothing, which is not seen here.
+    Something beside each says why it is there (``.begin``, ``.json`` or ``.empty``). What has nothing beside it may be
+    what a repartition's pod that was taken for lost still wrote, after what it had made was removed.
     """
     root = place.key(f"{LINEAGE_PREFIX}/")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root, Delimiter="/")

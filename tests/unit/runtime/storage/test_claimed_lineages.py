@@ -568,6 +568,13 @@ def test_beside_a_later_lineage_with_batches_nothing_runs_before_a_person_has_ch
     assert known(objects, dataclasses.replace(asked, epoch=5)) is None, "asked once"
 
 
+@pytest.mark.parametrize("end", ["json", "begin", "empty"])
+def test_a_later_lineage_counts_with_whatever_says_why_it_is_there(end: str) -> None:
+    beside = {f"{ROOT}/lineages/2/main/commits/900": b"", f"{ROOT}/lineages/2.{end}": b"{}"}
+    found = fault({**claim_of(3, 1), **checkpoint("main", 40), **beside}, launch(4, 1))
+    assert found.reason is Reason.STORAGE_OLDER
+
+
 def test_a_lineage_that_a_repartition_makes_or_that_has_no_batch_is_not_a_later_one() -> None:
     objects = {**claim_of(9, 1), **checkpoint("main", 40), f"{ROOT}/lineages/3/main/offsets/0": b""}
     beside = {f"{ROOT}/lineages/2.json": b"{}", f"{ROOT}/lineages/3.begin": b"{}"}
@@ -661,6 +668,10 @@ def test_what_an_attempt_at_a_repartition_left_is_no_obstacle_and_neither_is_ano
     assert known({**claim_of(9, 2), **attempt}, launch(10, 3, OPENS_EMPTY)) is None
     others = {f"{ROOT}/lineages/2/main/commits/4": b"", f"{ROOT}/lineages/31/main/commits/4": b""}
     assert known({**claim_of(9, 2), **others}, launch(10, 3, OPENS_EMPTY)) is None
+
+
+def test_a_lineage_that_was_begun_with_nothing_and_has_nothing_is_begun_although_the_claim_was_put_back() -> None:
+    assert known({**claim_of(9, 2), f"{ROOT}/lineages/3.empty": b"{}"}, launch(10, 3, OPENS_EMPTY)) is None
 
 
 def test_a_lineage_that_started_from_nothing_is_gone_on_with() -> None:
