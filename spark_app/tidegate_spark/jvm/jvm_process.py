@@ -70,6 +70,10 @@ PARENTS = JvmParents()
 """Of this process."""
 
 
+class _StarterGoneError(OSError):
+    """Whoever was to start a program has gone before it said how that went."""
+
+
 class JvmProcess:
     """A process whose parent reports its exit code: that, or :data:`EXIT_NOT_KNOWN`. As far as it goes, a ``Popen``."""
 
@@ -106,6 +110,14 @@ class JvmProcess:
         self.stdin: IO[bytes] | None = None
         program = executable or args[0]
         request = jvm_parent.request_of(cwd or os.getcwd(), program, args, os.environ if env is None else env)
+        try:
+            self.pid = self._started(program, request, stdin, stdout)
+        except _StarterGoneError:
+            # Somebody has killed it, and it had our request already: the next one is another's.
+            self.pid = self._started(program, request, stdin, stdout)
+
+    def _started(self, program: str, request: bytes, stdin: int | None, stdout: int | None) -> int:
+        """Have it started, once; return its process id."""
         self._report, theirs = jvm_parent.pair(_socket.SOCK_STREAM)
         self._which = identity(self._report.fileno())
         try:
@@ -115,11 +127,11 @@ class JvmProcess:
                 for stream in streams:
                     handed.callback(os.close, stream)
                 PARENTS.ask([theirs.fileno(), *streams])
-            self.pid = self._await_start(program, request)
+            return self._await_start(program, request)
         except BaseException:
             self._release()
             if self.stdin is not None:
-                self.stdin.close()
+                self.stdin.close()  # what may have been started after all goes with it
             raise
 
     def _input(self, stdin: int | None) -> int:
@@ -132,11 +144,14 @@ class JvmProcess:
 
     def _await_start(self, program: str, request: bytes) -> int:
         self._report.settimeout(_START_SECONDS)
-        self._report.sendall(LENGTH.pack(len(request)) + request)
-        report = self._report.recv(REPORT.size)
+        try:
+            self._report.sendall(LENGTH.pack(len(request)) + request)
+            report = self._report.recv(REPORT.size)
+        except (BrokenPipeError, ConnectionResetError):
+            report = b""  # as where it goes after it has read the request
         self._report.settimeout(None)
         if len(report) != REPORT.size:
-            raise OSError(f"the process that was to start {program} has gone")
+            raise _StarterGoneError(f"the process that was to start {program} has gone")
         error, process, _ = REPORT.unpack(report)
         if error:
             raise OSError(error, os.strerror(error), program)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -195,6 +195,42 @@ def test_a_limit_that_the_script_sets_for_its_sockets_is_not_for_the_jvm(
         assert process.wait(SECONDS) == -9
     finally:
         socket.setdefaulttimeout(None)
+
+
+class ParentsThatGo(JvmParents):
+    """Of those that are asked the first ones are killed while a request is on its way to them."""
+
+    def __init__(self, going: int, *, has_read: bool) -> None:
+        super().__init__()
+        self.going, self._has_read = going, has_read
+
+    def ask(self, descriptors: Sequence[int]) -> None:
+        if not self.going:
+            return super().ask(descriptors)
+        self.going -= 1
+        taken = socket.socket(fileno=os.dup(descriptors[0]))
+        threading.Thread(target=self._go, args=(taken,)).start()
+
+    def _go(self, taken: socket.socket) -> None:
+        with taken:
+            taken.recv(1 << 16, 0 if self._has_read else socket.MSG_PEEK)
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_a_parent_that_is_killed_with_a_request_is_followed_by_another_one(
+    has_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jvm_process, "PARENTS", ParentsThatGo(1, has_read=has_read))
+    process = JvmProcess(["sh", "-c", "read line; exit 7"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(SECONDS) == 7
+
+
+def test_where_each_parent_is_killed_the_start_fails_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm_process, "PARENTS", ParentsThatGo(100, has_read=False))
+    with pytest.raises(OSError, match="the process that was to start sh has gone"):
+        JvmProcess(["sh", "-c", "exit 7"], stdin=subprocess.PIPE)
 
 
 AS_SCRIPT = """
