@@ -72,15 +72,17 @@ def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionS
 
 
 def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
-    """Return whether the spec's number is another one than the stable version asked for.
+    """Return whether the spec's number is another one than the stable version asked for, which can divide its state.
 
-    State that it keeps in other partitions, such as a snapshot's, is not divided because of another image.
+    State that it keeps in other partitions, such as a snapshot's, is not divided because of another image. What wrote
+    it divides it, and goes on if that fails: not where a secret of that version is gone, which is recorded nowhere.
     """
     try:
         asked = json.loads(stable.spec).get("state.partitions")
     except (ValueError, AttributeError):
-        return False  # by a newer operator, or by somebody's hand: it could not go on if that failed
-    return asked is None or asked != spec.state.partitions  # an earlier operator did not store it
+        return False  # by a newer operator, or by somebody's hand
+    # An earlier operator did not store it.
+    return asked != spec.state.partitions and record.version_held(spec, stable) is not None
 
 
 def kept_event(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
