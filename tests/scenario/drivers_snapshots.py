@@ -16,7 +16,7 @@ from tidegate_spark.contract.protocol import APP_FILE, OPENS_EMPTY, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.driver.starting_point import begin_with_nothing, left_to_fill
+from tidegate_spark.driver.starting_point import start_empty, left_to_fill
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.repartition.cleanup import clear_left
 from tidegate_spark.snapshots.lineages import attempts
@@ -57,7 +57,7 @@ class DriversSnapshots:
             attempts.clear(self._own, config.lineage)
             self._fill(config.start_from)
         else:
-            if config.opening == OPENS_EMPTY and begin_with_nothing(self._own, config.lineage):
+            if config.opening == OPENS_EMPTY and start_empty(self._own, config.lineage):
                 self._world.ledger.cleared(self._prefix, config.lineage)
             left = self._left_to_fill()
             if left is not None:

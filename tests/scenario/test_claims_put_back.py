@@ -45,7 +45,7 @@ async def put_back_to_state_that_was_given_up(w: World, result: Result) -> None:
     given_up = lineage_run_in(w)
     w.api.patch(w.app_path(ORDERS), {"metadata": {"annotations": {"tidegate.dev/abandon-state": str(given_up)}}})
     people.edit(w, ORDERS, {"restartNonce": 300, "upgrade": {"mode": "Stateless"}})
-    await until(w, "begun with nothing", lambda: lineage_run_in(w) > given_up)
+    await until(w, "started empty", lambda: lineage_run_in(w) > given_up)
     people.edit(w, ORDERS, {"upgrade": {"mode": "Snapshot"}})
     await _put_back(w)
 

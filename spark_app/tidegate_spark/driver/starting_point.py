@@ -330,8 +330,8 @@ def _intent_key(own: SnapshotRepository, lineage: int) -> str:
     return own.key(LINEAGE_PREFIX, f"{lineage}.begin")
 
 
-def begin_with_nothing(own: SnapshotRepository, lineage: int) -> bool:
-    """Note beside a lineage that it begins with nothing; return whether an attempt at a repartition had left something.
+def start_empty(own: SnapshotRepository, lineage: int) -> bool:
+    """Note beside a lineage that it starts empty; return whether an attempt at a repartition had left something.
 
     A copy of the storage that lacks the launch in its claim shows so that somebody ran here, in a later history.
     Only a process that has the fence, and has started no query yet, may call it.
@@ -376,7 +376,7 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
     own = reach_repository(config.storage, credentials)
     try:
         if config.opening == OPENS_EMPTY:
-            begin_with_nothing(own, config.lineage)
+            start_empty(own, config.lineage)
         return left_to_fill(own, config.lineage)
     except SnapshotError as error:
         reason = reason_of(error, Reason.SNAPSHOT_UNUSABLE)

@@ -6,6 +6,7 @@ error.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from dataclasses import dataclass
@@ -119,9 +120,11 @@ def is_json(termination: str) -> bool:
 def _parse(termination: str) -> Termination | None:
     # Several rules read the same one with each look at a driver that ended.
     try:
-        return protocol.from_report(Termination, termination)
+        read = protocol.from_report(Termination, termination)
     except ValueError:
         return None
+    # A program that is not the runtime can leave no reason at all: no condition takes that.
+    return read if read.reason else dataclasses.replace(read, reason=Reason.UNKNOWN)
 
 
 def lost_from_sight(ended: Exit | None) -> bool:
@@ -306,7 +309,8 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     return Problem(Reason.IMAGE_PULL_FAILED, message)
 
 
-def _with_remedy(reason: Reason, text: str, pod: PodRecord) -> Problem:
+def _with_remedy(given: Reason, text: str, pod: PodRecord) -> Problem:
+    reason = given or Reason.UNKNOWN
     names = {"POD": pod.name, "NAMESPACE": pod.namespace, "APP": pod.app}
     former = fault_messages.with_remedy(reason, text, names, in_force=False)
     return Problem(reason, fault_messages.with_remedy(reason, text, names), former)

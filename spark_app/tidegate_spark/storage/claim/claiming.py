@@ -334,7 +334,7 @@ def _can_be_continued(client: S3Client, place: Storage, lineage: int) -> bool:
 
 
 def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
-    # Its files, or what says beside them what it is to start with or was filled with; not that it begins with nothing.
+    # Its files, or what says beside them what it is to start with or was filled with; not that it starts empty.
     return any(is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in ("/", ".begin", ".json"))
 
 

@@ -15,7 +15,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.driver.starting_point import Filler, StoppedError, begin_with_nothing, fill_lineage
+from tidegate_spark.driver.starting_point import Filler, StoppedError, start_empty, fill_lineage
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import SnapshotRepository
@@ -374,12 +374,12 @@ def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypat
     assert silent.value.fault.reason is Reason.STORAGE_UNAVAILABLE
 
 
-def test_beside_a_lineage_that_begins_with_nothing_it_says_so_and_what_an_attempt_left_there_is_gone() -> None:
+def test_beside_a_lineage_that_starts_empty_it_says_so_and_what_an_attempt_left_there_is_gone() -> None:
     buckets = Buckets()
     store = MemoryStore(buckets, "here", lambda call: None)
     own = SnapshotRepository(store, "apps/orders", lambda seconds: None)
     store.put("apps/orders/repartitions/3.json", b"{}")
     store.put("apps/orders/lineages/3/main/commits/4", b"")
-    assert begin_with_nothing(own, 3)
-    assert not begin_with_nothing(own, 3)
+    assert start_empty(own, 3)
+    assert not start_empty(own, 3)
     assert buckets.keys("here") == ["apps/orders/lineages/3.empty"]

@@ -206,7 +206,8 @@ class ParentsThatGo(JvmParents):
 
     def ask(self, descriptors: Sequence[int]) -> None:
         if not self.going:
-            return super().ask(descriptors)
+            super().ask(descriptors)
+            return
         self.going -= 1
         taken = socket.socket(fileno=os.dup(descriptors[0]))
         threading.Thread(target=self._go, args=(taken,)).start()

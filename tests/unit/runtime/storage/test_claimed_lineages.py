@@ -670,7 +670,7 @@ def test_what_an_attempt_at_a_repartition_left_is_no_obstacle_and_neither_is_ano
     assert known({**claim_of(9, 2), **others}, launch(10, 3, OPENS_EMPTY)) is None
 
 
-def test_a_lineage_that_was_begun_with_nothing_and_has_nothing_is_begun_although_the_claim_was_put_back() -> None:
+def test_a_lineage_that_was_to_start_empty_and_is_empty_is_started_although_the_claim_was_put_back() -> None:
     assert known({**claim_of(9, 2), f"{ROOT}/lineages/3.empty": b"{}"}, launch(10, 3, OPENS_EMPTY)) is None
 
 

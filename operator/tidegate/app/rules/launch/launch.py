@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.api.lost_status import may_be_lost
 from tidegate.api.status.stops import stop_was_asked_for
-from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus
+from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError, TooLongError
 from tidegate.api.values.times import growing_pause
 from tidegate.app.actions import (
@@ -64,9 +64,14 @@ def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
 
 
 def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
-    """Keep a finished application finished when its pod is cleared away; a changed spec starts it again."""
+    """Keep a finished application finished when its pod is cleared away; a changed spec starts it again.
+
+    Also one that was changed and changed back while the pod went: that upgrade waits for the launch.
+    """
     status = o.app.status
     finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
+    if status.upgrade is not None and status.upgrade.phase is UpgradePhase.STOPPING:
+        return None
     if o.driver is not None or not finished or o.app.spec.restart.policy is RestartPolicy.ALWAYS:
         return None
     return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)

@@ -56,9 +56,17 @@ def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) 
     """Call the first version stable, so that the next one can be rolled back."""
     status = o.app.status
     under_way = status.upgrade is not None and status.upgrade.phase in record.UNDER_WAY
-    if status.last_stable or under_way or not (is_stable(o) or _worked_before(o, 0.0)):
+    if status.last_stable or under_way or not (is_stable(o) or _worked_before(o, 0.0) or _has_finished_for_good(o)):
         return None
     return Step(stable=record.stable_now(o, now))
+
+
+def _has_finished_for_good(o: Observation) -> bool:
+    """Return whether an application has finished, be it that its last process found nothing to do: it has batches."""
+    driver = o.driver
+    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
+        return False
+    return faults.has_completed(driver) and bool(o.app.status.known_batches())
 
 
 def is_stable(o: Observation, missing: tuple[str, ...] = (), since: float = 0.0) -> bool:

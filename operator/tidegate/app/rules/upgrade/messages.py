@@ -29,18 +29,6 @@ def stopping(then: str) -> str:
     return f"{_BOTH_STOP_AND_FOLLOW}{then}"
 
 
-def repartition_after_copy(before: int, partitions: int) -> str:
-    return f" Then that version stops, and {_repartition(before, partitions)}"
-
-
-def repartition_between(before: int, partitions: int) -> str:
-    return f" In between, {_repartition(before, partitions)}"
-
-
-def _repartition(before: int, partitions: int) -> str:
-    return f"a pod repartitions the state from {before} to {partitions} partitions."
-
-
 def state_abandoned(lineage: int, annotation: str) -> str:
     return f"Lineage {lineage} is abandoned, as annotation {annotation} says; a new lineage starts."
 
@@ -387,6 +375,18 @@ def continues_where_stopped(why_not: str, remedy: str) -> str:
 
 def continues_without_repartition(why_not: str, remedy: str) -> str:
     return f"{why_not} The previous version continues with the state as it was.{remedy}"
+
+
+def previous_cannot_start(refused: str, secret: str) -> str:
+    """Return the text of a refusal where nothing runs, and the previous version cannot start.
+
+    ``secret``: the field of a secret of that version which the spec has no more; empty: what it was is not known.
+    """
+    why = f"{secret} of it was a secret in plain text, which is not recorded" if secret else "it is not recorded"
+    remedy = "Put it into the spec again, or set" if secret else "Set"
+    before = " ".join(part.strip() for part in refused.split(PREVIOUS_CONTINUES)).strip()
+    cannot = f"No driver runs, and the previous version cannot start: {why}."
+    return f"{before} {cannot} {remedy} the spec to a version that works."
 
 
 def nothing_continues(why_not: str, remedy: str) -> str:

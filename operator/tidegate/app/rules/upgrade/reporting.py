@@ -61,7 +61,10 @@ def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
         return None
     if upgrade.phase is not UpgradePhase.ROLLING_BACK and o.spec_hash == upgrade.to_spec_hash:
         return None
-    return Verdict(Phase.PENDING, Health.STALLED, reason_of(upgrade), upgrade.message)
+    stable = o.app.status.last_stable
+    gone = record.secret_gone(o.app.spec, stable) if stable is not None else ""
+    message = messages.previous_cannot_start(upgrade.message, gone)
+    return Verdict(Phase.PENDING, Health.STALLED, reason_of(upgrade), message)
 
 
 def reason_of(upgrade: UpgradeStatus) -> Reason:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from tidegate.api.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.api.streaming_app import (
     EarlierRollbackSnapshot,
-    RepartitionStatus,
     RollbackSnapshot,
     UpgradeMode,
     UpgradePhase,
@@ -32,6 +31,7 @@ from tidegate.app.rules.upgrade.invalid_spec import can_go_on
 from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_was_launched_last
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
+from tidegate.app.rules.upgrade.repartition import messages as texts
 from tidegate.app.rules.upgrade.repartition.dry_run import why_not_launchable
 from tidegate.app.rules.upgrade.repartition.phase import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.starting_offsets import offsets_asked, offsets_before_launch, why_unreadable
@@ -217,7 +217,7 @@ def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) 
     fresh = _with_rollback_snapshot(o, known, now) if _is_new(o) else None
     if fresh is None or fresh.rollback_snapshot is None or not is_copied_first(o, fresh):
         return None
-    message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
+    message = messages.copying(_repartition_then(fresh, texts.after_copy)) + _unchecked(o)
     snapshot = replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
     return change(fresh, message, rollback_snapshot=snapshot)
 
@@ -227,7 +227,7 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
     if not _is_new(o):
         return None
     fresh = _with_rollback_snapshot(o, known, now)
-    message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
+    message = messages.stopping(_repartition_then(fresh, texts.between)) + _unchecked(o)
     return change(fresh, message, rehearsal=left_out(o, why_not_copied(o, fresh), now))
 
 
@@ -330,7 +330,7 @@ def _unchecked(o: Observation) -> str:
 
 def _repartition_then(upgrade: UpgradeStatus, then: Callable[[int, int], str]) -> str:
     """Return what is said of a repartition to come, empty if there is none."""
-    known: RepartitionStatus | None = upgrade.repartition
+    known = upgrade.repartition
     return then(known.from_partitions, known.partitions) if known is not None else ""
 
 

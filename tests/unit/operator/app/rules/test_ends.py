@@ -17,6 +17,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
+    deleted,
     driver_of,
     ended_with,
     launched,
@@ -151,6 +152,16 @@ def test_refused_queries_wait_for_a_change_of_the_spec() -> None:
     driver = driver_of(APP, phase="Succeeded", ended=ended_with(Reason.QUERY_REFUSED, 0))
     plan = decide(settled(observe(APP, driver=driver)), NOW + 3600)
     assert (plan.actions, plan.wake_after) == ((), None)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_message_without_a_reason_holds_nothing_up(code: int, is_deleted: bool) -> None:
+    """Whatever a program writes there, the runtime or another one: no condition has an empty reason."""
+    ended = Exit(code, "Error", '{"reason": "", "message": "x", "epoch": 1}', NOW)
+    driver = driver_of(APP, running=False, ready=False, phase="Succeeded" if code == 0 else "Failed", ended=ended)
+    plan = decide(observe(deleted(APP) if is_deleted else APP, driver=driver), NOW)
+    assert plan.reason == ("DriverStopping" if is_deleted else "Unknown")
 
 
 def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:

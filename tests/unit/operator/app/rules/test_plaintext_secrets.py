@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
-from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase, encode_status
+from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase, UpgradeStatus, encode_status
 from tidegate.app.actions import Plan, RecordLaunch, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.plaintext_secrets import PLAINTEXT_SECRETS
@@ -16,7 +16,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import status_of, written
-from tidegate_testing.upgrades import BEGUN, IMAGE, PIN, A, B, C, edited, launch_of, record, runs, upgrading
+from tidegate_testing.upgrades import BEGUN, IMAGE, PIN, A, B, C, edited, events, launch_of, record, runs, upgrading
 
 SECRET = "hunter2hunter2"
 TOKEN = {"application.env": [{"name": "API_TOKEN", "value": SECRET}]}
@@ -336,3 +336,45 @@ def test_an_edit_without_the_secret_does_not_wait_for_a_rollback_that_can_not_be
     unknown = msgspec.structs.replace(failed.status.last_stable, spec="[]")
     failed = msgspec.structs.replace(failed, status=msgspec.structs.replace(failed.status, last_stable=unknown))
     assert decide(observe(failed), NOW + 10).reason == "UpgradeRollingBack"
+
+
+def _stable_with_secret() -> StreamingApp:
+    app = launched(app_with({IMAGE: A, **TOKEN}), 1, phase=Phase.RUNNING)
+    status = msgspec.structs.replace(app.status, last_stable=stable_of(app), state_partitions=4, batch=9)
+    return msgspec.structs.replace(app, status=status)
+
+
+def test_an_edit_without_the_secret_is_launched_on_the_number_of_partitions_that_its_state_has() -> None:
+    """The version that wrote the state would divide it, and go on if that failed: it cannot start any more."""
+    app = _stable_with_secret()
+    newer = edited(app, {IMAGE: B, "state.partitions": 8, "upgrade.mode": "LastState"})
+    stopping = written(observe(newer, **runs(app)))
+    assert (record_of(stopping).phase, record_of(stopping).repartition) == (UpgradePhase.STOPPING, None)
+    plan = decide(observe(stopping), NOW + 10)
+    assert (launch_of(plan).executor.image, status_of(plan).state_partitions) == (B, 4)
+    assert "StatePartitionsKept" in events(plan)
+
+
+def test_a_newer_version_without_the_secret_follows_a_rollback_that_had_no_state_to_go_back_to() -> None:
+    app = written(failed_upgrade(TOKEN, TOKEN))
+    assert app.status.upgrade is not None
+    without = msgspec.structs.replace(app.status.upgrade, rollback_snapshot=None)
+    status = msgspec.structs.replace(app.status, upgrade=without, state_partitions=4)
+    newer = edited(msgspec.structs.replace(app, status=status), {IMAGE: C, "state.partitions": 8})
+    plan = decide(observe(newer), NOW + 10)
+    assert (launch_of(plan).executor.image, status_of(plan).state_partitions) == (C, 4)
+
+
+def test_where_nothing_runs_and_the_version_before_lacks_its_secret_the_field_is_named() -> None:
+    app = _stable_with_secret()
+    refused = written(observe(edited(app, {IMAGE: B, "upgrade.mode": "Stateless"}), **runs(app)))
+    assert record_of(refused).phase is UpgradePhase.REFUSED
+    plan = decide(observe(refused), NOW + 10)
+    assert "The previous version continues" not in plan.message
+    assert "previous version cannot start: spec.application.env[API_TOKEN].value of it was a secret" in plan.message
+    assert plan.message.endswith("Put it into the spec again, or set the spec to a version that works.")
+
+
+def record_of(app: StreamingApp) -> UpgradeStatus:
+    assert app.status.upgrade is not None
+    return app.status.upgrade

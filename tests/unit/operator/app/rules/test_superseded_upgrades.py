@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
+from tidegate.api.streaming_app import Phase, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
 from tidegate.app.rules.plan import decide
@@ -17,7 +17,7 @@ from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, ended_with, launched, observe
-from tidegate_testing.plans import acts, status_of
+from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, edited, events, launch_of, record, runs, under_test
 
 LONG_AGO = datetime.datetime.fromtimestamp(NOW - 3600, datetime.UTC)
@@ -250,3 +250,15 @@ def test_a_version_that_the_spec_is_set_back_to_before_its_driver_was_stopped_go
     # Of what it has done for long, an edit a moment later undoes nothing.
     newer = decide(observe(edited(app, {IMAGE: C}), **runs(gate, 2)), NOW)
     assert record(newer).phase is UpgradePhase.STOPPING
+
+
+def test_a_version_that_had_finished_and_is_asked_for_again_while_its_pod_goes_is_launched() -> None:
+    gate = under_test()
+    pod = driver_of(gate, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    other = written(observe(edited(gate, {IMAGE: C}, generation=3), driver=pod))
+    going = driver_of(gate, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0), delete_by=NOW + 30)
+    back = written(observe(edited(other, {IMAGE: B}, generation=4), driver=going), NOW + 5)
+    assert back.status.upgrade is not None
+    assert (back.status.phase, back.status.upgrade.phase) == (Phase.COMPLETED, UpgradePhase.STOPPING)
+    plan = decide(observe(back), NOW + 60)
+    assert (launch_of(plan).executor.image, record(plan).phase) == (B, UpgradePhase.GATE)

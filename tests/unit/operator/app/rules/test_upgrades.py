@@ -104,6 +104,15 @@ def test_a_script_that_has_finished_with_batches_is_stable() -> None:
     assert status_of(decide(observe(app, driver=driver), NOW)).last_stable is not None
 
 
+def test_one_whose_last_process_found_nothing_to_do_is_stable_if_it_has_batches() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    driver = driver_of(app, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    assert status_of(decide(observe(app, driver=driver), NOW)).last_stable is None
+    batches = (SnapshotBatch(name="main", batch_id=3),)
+    worked = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, batch=3, batches=batches))
+    assert status_of(decide(observe(worked, driver=driver), NOW)).last_stable is not None
+
+
 def test_without_a_stable_version_an_edit_stops_the_driver_and_begins_no_upgrade() -> None:
     old = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
     plan = decide(observe(edited(old, {IMAGE: B}), **runs(old, 2)), NOW)

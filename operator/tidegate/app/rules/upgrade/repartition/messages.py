@@ -27,6 +27,21 @@ def pod_refused(complaint: str, fields: str, *, by_limit_range: bool) -> str:
 _CORRECT_THEN = f"Then change spec.restartNonce to try again; to cancel, set {BACK}."
 """What the pod gets makes no version: with that alone nothing would be tried again."""
 
+# --- what an upgrade says of one to come ---
+
+
+def after_copy(before: int, partitions: int) -> str:
+    return f" Then that version stops, and {_repartition(before, partitions)}"
+
+
+def between(before: int, partitions: int) -> str:
+    return f" In between, {_repartition(before, partitions)}"
+
+
+def _repartition(before: int, partitions: int) -> str:
+    return f"a pod repartitions the state from {before} to {partitions} partitions."
+
+
 # --- an attempt ---
 
 STARTED = "The previous version has stopped; a pod repartitions its state, in a lineage of its own."
