@@ -16,7 +16,7 @@ from tidegate_spark.contract.protocol import APP_FILE, OPENS_EMPTY, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.driver.starting_point import start_empty, left_to_fill
+from tidegate_spark.driver.starting_point import left_to_fill, start_empty
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.repartition.cleanup import clear_left
 from tidegate_spark.snapshots.lineages import attempts

@@ -15,7 +15,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.driver.starting_point import Filler, StoppedError, start_empty, fill_lineage
+from tidegate_spark.driver.starting_point import Filler, StoppedError, fill_lineage, start_empty
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import SnapshotRepository
