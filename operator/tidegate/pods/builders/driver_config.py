@@ -232,7 +232,12 @@ def _stable_image(app: StreamingApp) -> str:
 
 
 def _image_of(version: StableSpec | None) -> str:
-    return str(json.loads(version.spec).get("application.image", "")) if version is not None else ""
+    if version is None:
+        return ""
+    try:
+        return str(json.loads(version.spec).get("application.image", ""))
+    except (ValueError, AttributeError):
+        return ""  # by a newer operator, or by somebody's hand: it cannot be rolled back to, and the rest goes on
 
 
 def _batches_to_retain(app: StreamingApp, lineage: int) -> int:

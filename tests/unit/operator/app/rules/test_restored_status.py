@@ -368,3 +368,18 @@ def test_the_driver_that_was_launched_after_a_repartition_is_not_stopped_for_the
         o = settled_without(
             replace(o, silence="" if o.agent else "the connection timed out"), DeleteDriver, CreateDriver
         )
+
+
+@pytest.mark.parametrize("stored", ["", "[]", "{", '"a"'])
+@pytest.mark.parametrize("phase", list(UpgradePhase))
+def test_a_stable_version_that_nobody_can_read_is_gone_without_and_stops_no_decision(
+    phase: UpgradePhase, stored: str
+) -> None:
+    """By a newer operator, or by somebody's hand."""
+    new = launched(app_with({}), epoch=2, phase=Phase.RUNNING)
+    app = upgrading(new, OLD, phase, epoch=2 if phase in (UpgradePhase.GATE, UpgradePhase.FAILED) else 0)
+    assert app.status.last_stable is not None
+    unread = msgspec.structs.replace(app.status.last_stable, spec=stored)
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, last_stable=unread))
+    for seen in ({}, {"driver": running_driver(app, ready=True)}, {"driver": running_driver(OLD, ready=True)}):
+        assert decide(observe(app, **seen), NOW).rule
