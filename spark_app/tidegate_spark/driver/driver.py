@@ -160,7 +160,7 @@ class Driver:
         self._ending.request(outcome)
         undisturbed(self._ending.queries_stopped.wait)
         undisturbed(self._exit_calls.call)
-        self._ending.script_ended.set()
+        undisturbed(lambda: self._ending.end_script(self._exit_calls.end_remains))
         undisturbed(self._ending.await_end)
         raise AssertionError("await_end() does not return")
 
@@ -183,14 +183,13 @@ class Driver:
         self._control.service.start()
         starter = self._rehearsing.jvm_starter if self._rehearsing is not None else ""
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead, starter)
-        in_image = main.path == preflight.local_path(
-            config.main
-        )  # a mounted program has no neighbours, and executors do not have it
+        # A mounted program has no neighbours, and executors do not have it.
+        in_image = main.path == preflight.local_path(config.main)
         self._await_script(process, paths, main.path if in_image else "")
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._ending.script_started.set()
-        self._exit_calls.install()
+        self._exit_calls.install((*preflight.folders_of(main.path), *paths) if main.path else paths)
         guard_exits(self._end_at_once)
         ChildSpark(self._queries, self._progress, os.getppid()).start(self._ending.requested)
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
@@ -380,6 +379,7 @@ class Driver:
         extra = {"action": "end", "reason": termination.reason}
         log.info("end: %s: %s", termination.reason, termination.message, extra=extra)
         write_termination(self._environment.termination_log, termination, self._output.secrets)
+        self._ending.await_remains()
         budget = Budget.of(self._config.stop_grace_seconds)
         context = pyspark.SparkContext._active_spark_context
         if context is not None and spark_session.jvm_exit_code() is None:

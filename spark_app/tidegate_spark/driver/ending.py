@@ -78,6 +78,8 @@ class Ending:
         self.script_returned = threading.Event()
         """Set after the script's last line, and those of its threads: nobody is there who could read anything."""
         self.script_ended = threading.Event()
+        self._message_written, self._remains_ended = threading.Event(), threading.Event()
+        self._remains_to_end = False
         self.before_stop: Callable[[], None] = lambda: None
         """Called before queries are stopped: whoever holds one lets it end."""
         self.has_executors: Callable[[], bool] = lambda: True
@@ -108,6 +110,27 @@ class Ending:
         while True:
             self._thread.join(3600)
 
+    def end_script(self, end_remains: Callable[[], None]) -> None:
+        """Say that the script has ended; call ``end_remains``, in this thread, once the termination message is written.
+
+        What it does is foreign code, which may end the process: by then that costs nothing.
+        """
+        self._remains_to_end = True
+        self.script_ended.set()
+        self._message_written.wait()
+        end_remains()
+        self._remains_ended.set()
+
+    def await_remains(self) -> None:
+        """Have the script's remains ended, as long as it may have; to be called when the message is written."""
+        self._message_written.set()
+        if self._remains_to_end and not self._remains_ended.wait(self._script_seconds()):
+            log.info("stopping: what the script has left to its end takes too long and is left undone")
+
+    def _script_seconds(self) -> float:
+        left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
+        return min(SCRIPT_END_SECONDS, max(left, 0.5))
+
     def _run(self) -> None:
         self.requested.wait()
         assert self._outcome is not None
@@ -130,8 +153,7 @@ class Ending:
             log.info("stopping: the script's own handler of SIGTERM is called", extra=extra)
         self.queries_stopped.set()
         if self.script_started.is_set():
-            left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
-            ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
+            ended = self.script_ended.wait(self._script_seconds())
             message = "has ended" if ended else "goes on and is ended"
             log.info("stopping: the script %s after %.1f s", message, time.monotonic() - self._began, extra=extra)
         self._conclude(self._termination(outcome, stopped, known))

@@ -69,6 +69,14 @@ def signal_script() -> bool:
     return bool(waiting)
 
 
+def forget_script_handlers() -> None:
+    """Have no handler of the script's called any more; to be called in the main thread."""
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if callable(handler) and handler is not _note_nothing and handler is not signal.default_int_handler:
+            signal.signal(number, _note_nothing)
+
+
 def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(wait_for)
     def wait(sigset: Iterable[int], *timeout: float) -> Any:  # by this name, as Python's own sigwait takes it

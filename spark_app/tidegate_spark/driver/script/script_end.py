@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import thread as thread_pools
 from typing import Any, NoReturn
 
@@ -23,6 +23,7 @@ from py4j.java_gateway import JavaClass
 from pyspark import SparkContext
 from pyspark.sql.utils import ForeachBatchFunction
 
+from tidegate_spark.driver.script.remains import Remains
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
@@ -151,14 +152,16 @@ class ExitCalls:
         self._calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
         self._finalizers_of_others: frozenset[Any] = frozenset()
         self._logging_ends = True
+        self._remains: Remains | None = None
 
-    def install(self) -> None:
-        """Take the place of the functions of ``atexit`` from now on.
+    def install(self, places: Sequence[str] = ()) -> None:
+        """Take the place of the functions of ``atexit`` from now on; ``places``: where the script's modules are.
 
         One of them is called by scripts that end by ``os._exit``, which would leave out what they registered.
         """
         register, unregister, run = atexit.register, atexit.unregister, atexit._run_exitfuncs
         self._finalizers_of_others = frozenset(_finalizers())
+        self._remains = Remains(places)
 
         def register_here(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
             self._calls.append((function, args, kwargs))
@@ -197,6 +200,11 @@ class ExitCalls:
         if self._logging_ends:
             self._logging_ends = False
             _call("logging", "shutdown")
+
+    def end_remains(self) -> None:
+        """End what the script has left in its modules; to be called in the main thread, after :meth:`call`."""
+        if self._remains is not None:
+            self._remains.end()
 
     def _call_registered(self) -> None:
         while self._calls:

@@ -129,3 +129,30 @@ def test_batches_of_the_processes_before_are_not_counted() -> None:
     progress.query_started("main")
     progress.query_started("main", 41)
     assert (progress.commits, progress.committed) == (0, {"main": 41})
+
+
+def test_what_a_script_left_is_ended_after_the_termination_message_and_holds_the_end_no_longer_than_it_may(
+    tmp_path: Path,
+) -> None:
+    config = driver_config("app", "local:///main.py", Storage("s3://here/apps/app"), stop_grace_seconds=1)
+    order, never, done = list[str](), threading.Event(), threading.Event()
+
+    def conclude(_: Termination) -> None:
+        order.append("the message is written")
+        ending.await_remains()
+        order.append("the process ends")
+        done.set()
+
+    def end_remains() -> None:
+        order.append("files are written")
+        never.wait()
+
+    account = RestartBudget(str(tmp_path), RestartSettings(), lambda: 1000.0, lambda: 0.0)
+    ending = Ending(config, Progress(config), cast(Queries, FakeQueries(())), account, conclude)
+    ending.script_started.set()
+    threading.Thread(target=lambda: ending.end_script(end_remains), daemon=True).start()
+    ending.request(FAILED)
+    ending.start()
+    assert done.wait(60)
+    assert order == ["the message is written", "files are written", "the process ends"]
+    never.set()

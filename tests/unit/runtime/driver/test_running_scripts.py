@@ -1,9 +1,12 @@
 """A program is run as Python would run it, and is the module ``__main__`` for as long as anything of it goes on."""
 
+import gzip
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -268,9 +271,10 @@ from tidegate_spark.process.at_exit import at_exit_of_this_process
 
 at_exit_of_this_process(lambda: print("the driver's own", flush=True))
 calls = ExitCalls()
-calls.install()
+calls.install([{folder!r}])
 run_script(Main({main!r}), [])
 calls.call()
+calls.end_remains()
 end_process(0)
 """
 
@@ -280,9 +284,106 @@ def test_a_forked_child_ends_as_under_python(tmp_path: Path, end: str) -> None:
     main = tmp_path / "script.py"
     main.write_text(CHILDREN.replace("END", end))
 
-    def shown(*arguments: str) -> list[str]:
-        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120)
-        # Parent and child write at once only where neither waits for the other.
-        return done.stdout.splitlines()
+    # Parent and child write at once only where neither waits for the other.
+    assert as_driver(main).stdout.splitlines() == as_python(main).stdout.splitlines()
 
-    assert shown("-c", AS_DRIVER.format(main=str(main))) == shown(str(main))
+
+def as_driver(main: Path) -> subprocess.CompletedProcess[str]:
+    return as_python("-c", AS_DRIVER.format(main=str(main), folder=str(main.parent)))
+
+
+def as_python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+class Left(NamedTuple):
+    """What a script leaves to the end of its process."""
+
+    program: str
+    helper: str = ""
+
+
+LEAVES = """
+import atexit, csv, gzip, signal, sys, threading
+from pathlib import Path
+place = Path(sys.argv[0]).parent / "left"
+place.mkdir()
+
+class Sink:
+    def __init__(self, name):
+        self.name, self.rows = name, ["a row"]
+    def __del__(self):
+        write(self.name, "".join(self.rows))
+
+def write(name, text):
+    (place / name).write_text(text)
+"""
+LEFT = {
+    "a file that nobody closed": Left("file = open(place / 'file', 'w'); file.write('a row')"),
+    "a writer of rows": Left("rows = csv.writer(open(place / 'rows.csv', 'w')); rows.writerow([1, 2])"),
+    "a compressed file": Left("packed = gzip.GzipFile(place / 'rows.gz', 'w'); packed.write(b'a row')"),
+    "an object that writes when it is deleted, with a function and a folder of the module": Left("sink = Sink('sink')"),
+    "a cycle of objects": Left("one = Sink('one'); one.other = Sink('two'); one.other.other = one"),
+    "a handler of a signal": Left("sink = Sink('sink'); signal.signal(signal.SIGTERM, lambda *_: sink)"),
+    "an error": Left("sink = Sink('sink'); raise ValueError"),
+    "an exit": Left("sink = Sink('sink'); sys.exit(3)"),
+    "a file that a call at exit writes": Left(
+        "file = open(place / 'file', 'w'); atexit.register(file.write, 'called at exit')"
+    ),
+    "an object whose end fails beside another one": Left(
+        "class Bad:\n    def __del__(self):\n        sys.exit(4)\nbad, sink = Bad(), Sink('sink')"
+    ),
+    "modules of its own": Left(
+        "import beside",
+        "import __main__\nsink = __main__.Sink('sink')\nfile = open(__main__.place / 'file', 'w')"
+        "\nfile.write('a row')\ndef held():\n    pass",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_what_a_script_leaves_to_the_end_of_its_process_is_written_as_under_python(tmp_path: Path, what: str) -> None:
+    left: dict[str, dict[str, bytes]] = {}
+    ways: list[tuple[str, Callable[[Path], object]]] = [("python", as_python), ("driver", as_driver)]
+    for name, run_main in ways:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "beside.py").write_text(LEFT[what].helper)
+        (folder / "script.py").write_text(f"{LEAVES}{LEFT[what].program}\n")
+        run_main(folder / "script.py")
+        left[name] = {each.name: content_of(each) for each in (folder / "left").iterdir()}
+    assert left["driver"] == left["python"]
+    assert left["driver"]
+
+
+def content_of(file: Path) -> bytes:
+    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+
+
+def test_a_file_is_written_though_functions_that_are_called_later_hold_it(tmp_path: Path) -> None:
+    """Python would lose its last rows, which are of a batch that is committed."""
+    script = tmp_path / "script.py"
+    program = "file = open(place / 'file', 'w'); file.write('a row')\nimport builtins\nbuiltins.batch = lambda: file"
+    script.write_text(f"{LEAVES}{program}\n")
+    assert as_driver(script).returncode == 0
+    assert (tmp_path / "left" / "file").read_text() == "a row"
+
+
+def test_a_file_that_a_thread_goes_on_with_is_written_and_stays_open(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"""{LEAVES}
+import os
+file = open(place / 'file', 'w')
+file.write('a row')
+begun, goes_on = threading.Event(), threading.Event()
+def wait():
+    begun.set()
+    goes_on.wait()
+threading.Thread(target=wait, daemon=True).start()
+begun.wait()
+end = os._exit
+os._exit = lambda code: end(int(file.closed))
+""")
+    done = as_driver(script)
+    assert (tmp_path / "left" / "file").read_text() == "a row"
+    assert done.stderr == ""
