@@ -35,7 +35,7 @@ from tidegate_spark.driver.script.script_end import (
     flush_output,
     guard_exits,
     query_of_this_batch,
-    what_goes_on,
+    waiting,
 )
 from tidegate_spark.driver.script.script_entry import Entry, Sessions
 from tidegate_spark.driver.script.spark_start import Files, SparkStart
@@ -331,10 +331,10 @@ class Driver:
 
     def _await_rest(self, outcome: Outcome) -> Outcome:
         """Wait for the script's threads and for its queries, as long as nobody asks for the end."""
-        quiet = 0
+        quiet, goes_on = 0, waiting()
         while not self._ending.requested.is_set():
             # A running thread may start a failed query again, as the script may before its last line.
-            quiet = 0 if what_goes_on() else quiet + 1
+            quiet = 0 if goes_on() else quiet + 1
             # Twice, because a pool's thread that has just taken work looks like a waiting one.
             if quiet > 1:
                 failure = watch.first_failure(self._queries)

@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.preflight import Main, folders_of
+from tidegate_spark.driver.script.main_thread import guard_main_thread
 from tidegate_spark.driver.script.script_end import end_child
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.stderr_tail import StderrTail
@@ -51,6 +52,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     """Run the program to its end and return how it ended; its exceptions are printed, not raised."""
     stderr = StderrTail()
     stderr.install()
+    end_main_thread = guard_main_thread()
     try:
         _run_in_this_process(main, arguments)
     except (QueryRefusedError, ScriptRefusedError) as error:
@@ -66,6 +68,8 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
         if outcome.reason is not Reason.APPLICATION_FAILED or not place:
             return outcome
         return dataclasses.replace(outcome, message=f"{outcome.message} ({place})")
+    finally:
+        end_main_thread()
     return COMPLETED
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import logging
 import os
 import sys
 import threading
@@ -30,6 +31,8 @@ from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
 
+log = logging.getLogger("tidegate")
+
 end_process = os._exit
 """The interpreter's own, for those who have left the termination message."""
 OURS = "tidegate-"
@@ -42,6 +45,20 @@ def what_goes_on() -> list[str]:
     Child processes are waited for by :meth:`ExitCalls.call`: they start no queries.
     """
     return [thread.name for thread in threading.enumerate() if _is_waited_for(thread)]
+
+
+def waiting() -> Callable[[], bool]:
+    """Return what says whether anything goes on for which the interpreter would wait; it logs each name once."""
+    known: set[str] = set()
+
+    def goes_on() -> bool:
+        names = what_goes_on()
+        if new := [name for name in names if name not in known]:
+            known.update(new)
+            log.info("the script has come to its last line, and goes on for its threads: %s", ", ".join(new))
+        return bool(names)
+
+    return goes_on
 
 
 def flush_output() -> None:

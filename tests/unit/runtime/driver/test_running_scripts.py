@@ -387,3 +387,55 @@ os._exit = lambda code: end(int(file.closed))
     done = as_driver(script)
     assert (tmp_path / "left" / "file").read_text() == "a row"
     assert done.stderr == ""
+
+
+OUTLIVES = """
+import os, sys, threading
+main = threading.main_thread()
+
+def say(text):
+    os.write(1, f"{text}\\n".encode())
+
+def while_alive():
+    while main.is_alive():
+        threading.Event().wait(0.01)
+    say("not alive")
+
+def until_joined():
+    main.join(0)
+    main.join(timeout=-1)
+    main.join()
+    say(f"joined, alive: {main.is_alive()}")
+
+try:
+    main.join()
+except RuntimeError as error:
+    say(error)
+say(f"alive: {main.is_alive()}, {main is threading.current_thread()}")
+child = os.fork()
+if child == 0:
+    thread = threading.Thread(target=until_joined)
+    thread.start()
+    sys.exit(0)
+os.waitpid(child, 0)
+thread = threading.Thread(target=THREAD)
+thread.start()
+say("the last line")
+END
+"""
+
+
+@pytest.mark.parametrize("thread", ["while_alive", "until_joined"])
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "raise ValueError"])
+def test_the_main_thread_has_ended_for_a_scripts_threads_after_its_last_line(
+    tmp_path: Path, thread: str, end: str
+) -> None:
+    main = tmp_path / "script.py"
+    main.write_text(OUTLIVES.replace("THREAD", thread).replace("END", end))
+    wait = (
+        "import threading\n[each.join(60) for each in threading.enumerate() if each is not threading.main_thread()]\n"
+    )
+    driver = AS_DRIVER.replace("calls.call()", f"{wait}calls.call()")
+    done = as_python("-c", driver.format(main=str(main), folder=str(tmp_path)))
+    assert done.stdout.splitlines() == as_python(main).stdout.splitlines()
+    assert done.stdout
