@@ -126,6 +126,17 @@ def module_not_run(name: str) -> str:
     return f"Module {name!r} cannot be run: it has no code, or is a package without a module __main__."
 
 
+def own_module(name: str, own: str, other: str) -> str:
+    return f"import {name}: the application has {own}; Tidegate itself goes on with {other}."
+
+
+def module_kept(name: str, own: str, other: str) -> str:
+    return (
+        f"import {name}: {own} is not used, because Tidegate has loaded {other}, and compiled modules are loaded once "
+        f"in a process. Have the image install the version of {name} that the application needs."
+    )
+
+
 def checkpoint_class_missing(name: str) -> str:
     return (
         f"The class path lacks {name}, which the application's image should have. Checkpoint files are written "

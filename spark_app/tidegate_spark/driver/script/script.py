@@ -20,6 +20,7 @@ from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.preflight import Main, folders_of
 from tidegate_spark.driver.script.main_thread import guard_main_thread
+from tidegate_spark.driver.script.own_modules import OwnModules
 from tidegate_spark.driver.script.script_end import end_child
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.stderr_tail import StderrTail
@@ -53,6 +54,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     stderr = StderrTail()
     stderr.install()
     end_main_thread = guard_main_thread()
+    OwnModules().install()
     try:
         _run_in_this_process(main, arguments)
     except (QueryRefusedError, ScriptRefusedError) as error:
