@@ -112,7 +112,6 @@ class Driver:
         self._account = RestartBudget(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._rehearsing = rehearsing_of(config, environment.work_directory, progress, self._ending.request)
-        self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
         registry, operator_metrics = metrics.build_registry(config, self._progress), SnapshotMetrics(config)
         registry.register(operator_metrics)
         self._snapshots = service_of(config, environment, pyspark.__version__, operator_metrics, make_export)
@@ -242,6 +241,8 @@ class Driver:
             start.path.hold(session)
 
         self._queries.before_session = before_query
+        self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
+        self._queries.on_failure = lambda outcome: self._ending.request(self._judge(outcome))
         self._queries.install()
         guard_context(self._queries, self._progress, config.stop_grace_seconds, self._ending)
         guard_queries(self._ending)
@@ -320,8 +321,7 @@ class Driver:
             outcome = Outcome(Reason.APPLICATION_FAILED, inside, "SystemExit")
             self._ending.lost = (query, inside)
         elif outcome == COMPLETED:
-            finished = dataclasses.replace(outcome, if_cut=inside)
-            outcome = watch.first_failure(self._queries) or finished
+            outcome = watch.first_failure(self._queries) or dataclasses.replace(outcome, if_cut=inside)
         else:
             outcome = watch.cause_of(outcome, self._queries)
         self._ending.request(self._judge(outcome))

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.process.faults import faults
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.same_query import Plan, plan_of
 from tidegate_spark.queries.sinks.outputs import Output
@@ -68,8 +69,7 @@ def refusal(
         if not before.named and not active(before) and _goes_on(before, wanted, failed):
             return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
-        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {before.name!r},"
-        return messages.unnamed_shares(site, whose, before.site)
+        return messages.unnamed_shares(site, before.name, before.named, before.site)
     if not before.named:
         return messages.named_shares(wanted.name, site, before.name, before.site)
     if active(before):
@@ -112,6 +112,23 @@ def failure_of(query: StreamingQuery) -> faults.Failure | None:
     """Return the failure that ended a query's run, None if it runs or ended without one."""
     exception = query._jsq.exception()
     return faults.classify(faults.java_chain(exception.get())) if exception.isDefined() else None
+
+
+def retried(before: Entry, wanted: Entry, why: str) -> Outcome | None:
+    """Return how the driver ends that cannot continue a query; None if it was not started again where it has failed.
+
+    Args:
+        before: a query that was started.
+        wanted: one that is to be started.
+        why: the two are not known to be one.
+    """
+    if before.named or wanted.named or before.site != wanted.site or before.query is None:
+        return None
+    failure = failure_of(before.query)
+    if failure is None:
+        return None
+    message = messages.retried(before.name, failure.message, wanted.site, why)
+    return Outcome(failure.reason, message, failure.exception, failure.own_storage)
 
 
 def has_failed(entry: Entry) -> bool:

@@ -19,10 +19,20 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.contract.object_paths import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.entries import Entry, committed_batch, entry_of, has_failed, is_active, is_moved, refusal
+from tidegate_spark.queries.entries import (
+    Entry,
+    committed_batch,
+    entry_of,
+    has_failed,
+    is_active,
+    is_moved,
+    refusal,
+    retried,
+)
 from tidegate_spark.queries.query_hooks import QueryHooks
 from tidegate_spark.queries.same_query import note_functions
 from tidegate_spark.queries.sinks.file_sinks import SinkRefusedError, sink_of
@@ -57,6 +67,15 @@ class NotStartedError(QueryRefusedError):
         """Say why."""
         super().__init__(message)
         self.reason = reason
+
+
+class NotContinuedError(QueryRefusedError):
+    """A query that failed and is started again, of which only the next process can know that it is the same one."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Say how the driver ends: with the query's failure, as if nobody had started it again."""
+        super().__init__(outcome.message)
+        self.outcome = outcome
 
 
 class DriverStoppingError(SystemExit):
@@ -251,11 +270,13 @@ class Queries(QueryHooks):
             started = dict(self._entries)
         moved = next((each for each in started.values() if is_moved(each, wanted, has_failed)), None)
         if moved is not None:
-            raise self._refused(QueryRefusedError(messages.started_elsewhere(wanted.site, moved.name)))
+            self._end_of_retry(moved, wanted, messages.RETRIED_ELSEWHERE)
         try:
             name = self.name_unnamed(wanted.site, wanted.location, frozenset(started))
             return dataclasses.replace(wanted, name=name)
         except UndecidedError as error:
+            for each in started.values():
+                self._end_of_retry(each, wanted, messages.RETRIED_AS_ANOTHER)
             raise self._refused(QueryRefusedError(messages.unnamed_undecided(wanted.site, str(error)))) from error
         except NewerStorageError as error:
             raise self._refused(NotStartedError(Reason.NEWER_FORMAT, f"{error}.")) from error
@@ -269,12 +290,25 @@ class Queries(QueryHooks):
             if self._closed:
                 raise DriverStoppingError(143)
             message = refusal(entry, self._entries, is_active, has_failed)
+            before = self._entries.get(entry.name)
             if message is None:
-                before = self._entries.get(entry.name)
                 self._entries[entry.name] = entry
                 self._starting += 1
                 return entry, before
+        if before is not None:
+            self._end_of_retry(before, entry, messages.RETRIED_AS_ANOTHER)
         raise self._refused(QueryRefusedError(message))
+
+    def _end_of_retry(self, before: Entry, wanted: Entry, why: str) -> None:
+        """End the driver if a query that has failed is started again, and nothing shows here that it is that one.
+
+        Its first start was accepted, and so will it be in the next process, which continues it. A refusal would be for
+        good, and the script may have run for days.
+        """
+        outcome = retried(before, wanted, why)
+        if outcome is not None:
+            self.on_failure(outcome)
+            raise NotContinuedError(outcome)
 
     def _refused(self, error: QueryRefusedError) -> QueryRefusedError:
         self.on_refusal(error.reason, str(error))

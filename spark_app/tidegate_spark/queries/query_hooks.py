@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries.sinks.file_sinks import Sink
 from tidegate_spark.queries.sinks.outputs import Output
 from tidegate_spark.queries.sinks.tables import Given
@@ -22,6 +23,8 @@ class QueryHooks:
     """What others have to say of queries; each can be set once there is somebody to ask."""
 
     on_refusal: Callable[[Reason, str], None] = lambda reason, message: None
+    on_failure: Callable[[Outcome], None] = lambda outcome: None
+    """Called with the failure of a query that cannot go on in this process."""
     directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
         checkpoint_directory(name)
     )

@@ -185,18 +185,44 @@ def another_output(option: str) -> str:
     )
 
 
-def unnamed_shares(site: str, whose: str, other_site: str) -> str:
+def unnamed_shares(site: str, name: str, named: bool, other_site: str) -> str:
+    whose = f"query {name!r}" if named else f"the unnamed query, called {name!r},"
+    remedy = "give each query a name of its own with .queryName(...), or a checkpointLocation of its own."
+    if site == other_site:
+        return (
+            f"the script starts an unnamed query at {site} more than once, and it would share its checkpoint with "
+            f"{whose} started there before: {remedy}"
+        )
     return (
-        f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: "
-        "give each query a name of its own with .queryName(...), or a checkpointLocation of its own."
+        f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: {remedy}"
     )
 
 
 def named_shares(name: str, site: str, unnamed: str, other_site: str) -> str:
+    where = "there before" if site == other_site else f"at {other_site}"
     return (
         f"query {name!r} started at {site} would share its checkpoint with the unnamed query, called {unnamed!r}, "
-        f"started at {other_site}: give them different names with .queryName(...)."
+        f"started {where}: give them different names with .queryName(...)."
     )
+
+
+def retried(name: str, failure: str, site: str, why: str) -> str:
+    """Return why a driver ends whose script starts a failed query again.
+
+    Args:
+        name: of the query.
+        failure: that it had.
+        site: where the script starts it.
+        why: it cannot go on in this process.
+    """
+    return (
+        f"Query {name!r}: {failure.rstrip('.')}. The script starts it again at {site}, and {why}: so the driver "
+        f"ends, and the next one continues the query. To have it started again at once, name it: .queryName({name!r})."
+    )
+
+
+RETRIED_AS_ANOTHER = "what is started, such as its function, is not the same as before"
+RETRIED_ELSEWHERE = "its checkpointLocation is another one than before"
 
 
 NEITHER_NAME_NOR_LOCATION = (
@@ -252,18 +278,16 @@ def unnamed_unknown(name: str, site: str) -> str:
     )
 
 
-def started_elsewhere(site: str, name: str) -> str:
-    return (
-        f"the unnamed query started at {site} is the one that failed, called {name!r}, with another checkpointLocation "
-        "than before: give it the same one again, or a name with .queryName(...)."
-    )
-
-
 def unnamed_undecided(site: str, why: str) -> str:
     return f"the unnamed query started at {site} cannot be distinguished from others: {why}"
 
 
 def named_twice(name: str, other_site: str, site: str) -> str:
+    if site == other_site:
+        return (
+            f"query {name!r} is started at {site} while it runs, started there before: stop it first, or give the two "
+            "queries different names with .queryName(...)."
+        )
     return (
         f"two queries are named {name!r}: one started at {other_site}, another at {site}; give them different "
         "names with .queryName(...)."

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
-from types import FunctionType
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark.queries.same_objects import Held
 from tidegate_spark.queries.writers import leaves_of
 
 _NUMBERS_OF_OBJECTS = re.compile(r"#\d+L?|@[0-9a-f]+\b")
 """What Spark's words for a plan have of the objects in it: expressions, tables."""
 _FUNCTION = "_tidegate_function"
-_PLAIN = (str, bytes, int, float, bool, type(None))
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,18 @@ class Plan:
 
     text: str
     """What it reads, computes and writes, in Spark's words."""
-    function: object = None
+    function: InitVar[object] = None
     """Of ``foreachBatch`` or ``foreach``."""
+    held: Held = field(init=False, repr=False, compare=False)
+    """That function, and what it holds now; there may be a secret in it."""
+
+    def __post_init__(self, function: object) -> None:
+        """Look at the function before the query runs, which changes what it holds."""
+        object.__setattr__(self, "held", Held(function))
 
     def is_same(self, other: Plan) -> bool:
         """Return whether the two cannot be distinguished."""
-        return self.text == other.text and _is_same_function(self.function, other.function)
+        return self.text == other.text and self.held.is_same(other.held)
 
 
 def note_functions() -> None:
@@ -56,19 +61,3 @@ def plan_of(writer: DataStreamWriter, output: object) -> Plan:
     sources = [str(leaf.productElement(0)) for leaf in leaves_of(writer)]
     message = "\n".join([analyzed.treeString(), *sources, repr(output)])
     return Plan(_NUMBERS_OF_OBJECTS.sub("", message), getattr(writer, _FUNCTION, None))
-
-
-def _is_same_function(one: object, other: object) -> bool:
-    if one is other:
-        return True
-    if not isinstance(one, FunctionType) or not isinstance(other, FunctionType):
-        return False
-    # Made again by the same ``def``: the same if it holds the same.
-    pairs = list(zip(_held(one), _held(other), strict=False))
-    alike = all(a is b or (type(a) is type(b) and isinstance(a, _PLAIN) and a == b) for a, b in pairs)
-    return one.__code__ is other.__code__ and len(_held(one)) == len(_held(other)) and alike
-
-
-def _held(function: FunctionType) -> list[object]:
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]

@@ -29,7 +29,7 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.outcome import Outcome
-from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
+from tidegate_spark.queries.queries import DriverStoppingError, NotContinuedError, QueryRefusedError
 from tidegate_spark.storage.claim.claiming import BehindError
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
@@ -92,6 +92,8 @@ def place_of(error: BaseException, main: Main) -> str:
 
 def outcome_of_refusal(error: QueryRefusedError | ScriptRefusedError) -> Outcome:
     """Return the end of a script that was refused a query, or a way to Spark."""
+    if isinstance(error, NotContinuedError):
+        return error.outcome
     if isinstance(error, QueryRefusedError):
         return Outcome(error.reason, str(error), "QueryRefused")
     return Outcome(Reason.SCRIPT_UNSUPPORTED, str(error), "ScriptRefused")

@@ -9,9 +9,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.script.script import outcome_of_refusal
+from tidegate_spark.process.faults.faults import Failure
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE
-from tidegate_spark.queries.queries import Queries, QueryRefusedError, Target
+from tidegate_spark.queries import entries
+from tidegate_spark.queries.queries import NotContinuedError, Queries, QueryRefusedError, Target
+from tidegate_spark.queries.unnamed.naming import UndecidedError
 from tidegate_testing.driver_process import driver_config
 
 LINEAGE = "s3a://lake/orders/lineages/1"
@@ -60,18 +65,29 @@ class Writer:
         return self
 
 
-class Script:
-    """Starts queries at one place, each of which fails at once."""
+@pytest.fixture(autouse=True)
+def _failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = Failure(Reason.BROKER_UNAVAILABLE, "NoBrokers", "The broker is away.", own_storage=True)
+    monkeypatch.setattr(entries, "failure_of", lambda query: failure if query._jsq.exception().isDefined() else None)
 
-    def __init__(self) -> None:
+
+class Script:
+    """Starts queries at one place, each of which fails at once, or ends well."""
+
+    def __init__(self, fails: bool = True) -> None:
         self.refused: list[Reason] = []
+        self.failed: list[Outcome] = []
+        self._fails, self.cannot_name = fails, False
         config = driver_config("orders", "local:///main.py", Storage(uri="s3://lake/orders"))
         self._queries = Queries(LINEAGE, 2, Progress(config))
         self._queries.on_refusal = lambda reason, message: self.refused.append(reason)
+        self._queries.on_failure = self.failed.append
         self.named: list[str] = []
         self._queries.name_unnamed = self._name
 
     def _name(self, site: str, location: str, others: frozenset[str]) -> str:
+        if self.cannot_name:
+            raise UndecidedError("it may be another one")
         self.named.append(location)
         return "main"
 
@@ -79,7 +95,7 @@ class Script:
         """Start a query; return its name and its checkpoint."""
 
         def call(**_: Any) -> StreamingQuery:
-            exception = SimpleNamespace(isDefined=lambda: True)
+            exception = SimpleNamespace(isDefined=lambda: self._fails)
             return cast(StreamingQuery, SimpleNamespace(isActive=False, _jsq=Failed(exception)))
 
         self._queries._start_query(cast(DataStreamWriter, writer), name, options, call, Target(None, None))
@@ -128,9 +144,40 @@ def test_what_the_script_sets_between_two_starts_counts() -> None:
     assert script.start(writer) == f"orders in {LINEAGE}/orders"
 
 
-def test_another_writer_without_a_name_and_location_is_refused_as_before() -> None:
-    script = Script()
+def test_another_writer_without_a_name_and_location_is_refused_after_one_that_ended_well() -> None:
+    script = Script(fails=False)
     script.start(Writer())
-    with pytest.raises(QueryRefusedError):
+    with pytest.raises(QueryRefusedError) as caught:
         script.start(Writer("socket"))
     assert script.refused == [Reason.QUERY_REFUSED]
+    assert str(caught.value).count(__file__) == 1  # both were started there, and so it is not two places
+
+
+@pytest.mark.parametrize("location", [None, OWN], ids=["another plan", "another location"])
+def test_after_one_that_failed_it_ends_the_driver_with_that_failure_so_that_the_next_one_continues(
+    location: str | None,
+) -> None:
+    script = Script()
+    script.start(Writer())
+    again = Writer("rate" if location else "socket")
+    if location:
+        again.option("checkpointLocation", location)
+    with pytest.raises(NotContinuedError) as caught:
+        script.start(again)
+    assert script.refused == []
+    assert script.failed == [caught.value.outcome] == [outcome_of_refusal(caught.value)]
+    (end,) = script.failed
+    assert (end.reason, end.exception, end.own_storage) == (Reason.BROKER_UNAVAILABLE, "NoBrokers", True)
+    assert "Query 'main': The broker is away. " in end.message
+    assert ".queryName('main')" in end.message
+    assert ("checkpointLocation" in end.message) == (location is not None)
+    assert OWN not in end.message  # it may hold a secret
+
+
+def test_so_does_one_that_may_be_one_query_or_another() -> None:
+    script = Script()
+    script.start(Writer())
+    script.cannot_name = True
+    with pytest.raises(NotContinuedError):
+        script.start(Writer("socket"))
+    assert script.refused == []
