@@ -183,7 +183,8 @@ def _run_as_main(code: CodeType, attributes: Mapping[str, object]) -> None:
     """
     module = ModuleType("__main__")
     module.__dict__.update({"__builtins__": builtins, **attributes})
-    sys.modules["__main__"] = module
+    # By the second name, what a worker of ``multiprocessing`` returns is looked for, unless that was forked.
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     exec(code, module.__dict__)  # noqa: S102 - the program that was to be run
 
 

@@ -36,6 +36,7 @@ from tidegate_spark.driver.script.script import run_script
 from tidegate_spark.process.log_lines import log_to_stderr
 
 log_to_stderr()
+import multiprocessing  # as the driver does, before there is a program
 outcome = run_script(Main({main}), ["--fast"])
 print(outcome.reason.value, outcome.message if outcome.exception else sys.later(), flush=True)
 """
@@ -74,6 +75,31 @@ def test_so_is_a_module_and_a_package(tmp_path: Path, name: str, place: str) -> 
         f"__main__ {file} {package} {known} {[str(file), '--fast']}",
         "Completed 4",
     ]
+
+
+POOLS = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+@dataclass
+class Order:
+    number: int
+
+if __name__ == "__main__":
+    sys.later = lambda: 4
+    for method in ("fork", "forkserver", "spawn"):
+        with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+            print(method, list(pool.map(Order, [1])), flush=True)
+"""
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_a_worker_of_any_kind_returns_an_object_of_the_programs_own_class(tmp_path: Path, as_module: bool) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(POOLS)
+    said = [f"{method} [Order(number=1)]" for method in ("fork", "forkserver", "spawn")]
+    assert run("module='app'" if as_module else f"path={str(file)!r}", tmp_path) == [*said, "Completed 4"]
 
 
 def test_a_link_to_a_program_imports_what_is_beside_the_program(tmp_path: Path) -> None:
