@@ -137,6 +137,10 @@ def module_kept(name: str, own: str, other: str) -> str:
     )
 
 
+def archive_not_run(path: str) -> str:
+    return f"The archive {path} cannot be run: it has no module __main__."
+
+
 def checkpoint_class_missing(name: str) -> str:
     return (
         f"The class path lacks {name}, which the application's image should have. Checkpoint files are written "

@@ -7,14 +7,13 @@ import contextlib
 import dataclasses
 import importlib.util
 import os
-import runpy
 import sys
 import traceback
 import zipfile
 from collections.abc import Mapping, Sequence
-from importlib.abc import InspectLoader
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Any
 
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
@@ -164,11 +163,15 @@ def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
 def _run(main: Main, arguments: Sequence[str]) -> None:
     sys.argv = [main.path or main.module, *arguments]
     if not main.path:
-        _run_as_main(*_code_of_module(main.module))
+        spec = _spec_of_module(main.module)
+        sys.argv[0] = (spec.origin if spec is not None else None) or main.module
+        _run_as_main(*_code_of(spec, messages.module_not_run(main.module)))
         return
     sys.path[:0] = folders_of(main.path)
     if zipfile.is_zipfile(main.path):
-        runpy.run_path(main.path, run_name="__main__")
+        sys.path.insert(0, main.path)
+        spec = PathFinder.find_spec("__main__", [main.path])
+        _run_as_main(*_code_of(spec, messages.archive_not_run(main.path)))
         return
     loader = SourceFileLoader("__main__", main.path)
     code = loader.source_to_code(loader.get_data(main.path), main.path)
@@ -188,19 +191,27 @@ def _run_as_main(code: CodeType, attributes: Mapping[str, object]) -> None:
     exec(code, module.__dict__)  # noqa: S102 - the program that was to be run
 
 
-def _code_of_module(name: str) -> tuple[CodeType, Mapping[str, object]]:
-    """Return what ``python -m name`` runs, and the attributes of its module.
+def _spec_of_module(name: str) -> ModuleSpec | None:
+    """Return what ``python -m name`` runs."""
+    spec = importlib.util.find_spec(name)
+    is_package = spec is not None and spec.submodule_search_locations is not None
+    return importlib.util.find_spec(f"{name}.__main__") if is_package else spec
+
+
+def _code_of(spec: ModuleSpec | None, otherwise: str) -> tuple[CodeType, Mapping[str, object]]:
+    """Return what is run of a module, and the attributes of ``__main__``.
+
+    Args:
+        spec: of the module, None if there is none.
+        otherwise: what to say if it cannot be run.
 
     Raises:
         ImportError: it cannot be run.
     """
-    spec = importlib.util.find_spec(name)
-    if spec is not None and spec.submodule_search_locations is not None:
-        spec = importlib.util.find_spec(f"{name}.__main__")
-    loader = spec.loader if spec is not None else None
-    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
+    loader: Any = spec.loader if spec is not None else None
+    # By its name, which not every loader has: that of archives is of no class that says so.
+    code = loader.get_code(spec.name) if spec is not None and hasattr(loader, "get_code") else None
     if spec is None or code is None:
-        raise ImportError(messages.module_not_run(name))
-    sys.argv[0] = spec.origin or name
+        raise ImportError(otherwise)
     attributes = {"__file__": spec.origin, "__cached__": spec.cached, "__loader__": loader, "__package__": spec.parent}
     return code, {**attributes, "__spec__": spec}

@@ -121,10 +121,28 @@ def test_a_link_to_a_program_imports_what_is_beside_the_program(tmp_path: Path) 
     assert folders_of(str(program)) == [str(program.parent)]
 
 
-def test_an_archive_with_a_main_module_runs(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
-        archive.writestr("__main__.py", "import sys; sys.later = lambda: 5; print(__name__, flush=True)")
-    assert run(f"path={str(tmp_path / 'app.zip')!r}", tmp_path) == ["__main__", "Completed 5"]
+def archive_of(path: Path, **files: str) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"{name}.py", text)
+    return path
+
+
+def test_so_is_an_archive_which_imports_its_own_modules_after_its_last_line_too(tmp_path: Path) -> None:
+    late = "\nold = later\ndef later():\n    import beside\n    return old() + beside.more\nsys.later = later\n"
+    file = archive_of(tmp_path / "app.pyz", __main__=PROGRAM + late, beside="more = 1")
+    assert run(f"path={str(file)!r}", tmp_path) == [
+        f"__main__ {file}/__main__.py  __main__ {[str(file), '--fast']}",
+        "Completed 5",
+    ]
+    plain = subprocess.run([sys.executable, file, "--fast"], capture_output=True, text=True, check=True)
+    assert plain.stdout.splitlines() == run(f"path={str(file)!r}", tmp_path)[:1]
+
+
+def test_an_archive_without_a_main_module_is_said_not_to_run(tmp_path: Path) -> None:
+    file = archive_of(tmp_path / "app.pyz", beside="more = 1")
+    (said,) = run(f"path={str(file)!r}", tmp_path)
+    assert f"The archive {file} cannot be run: it has no module __main__." in said
 
 
 def test_a_package_without_a_main_module_is_said_not_to_run(tmp_path: Path) -> None:
