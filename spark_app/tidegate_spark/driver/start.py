@@ -16,11 +16,11 @@ from tidegate_spark.jvm import jvm_prestart
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
-from tidegate_spark.process.at_exit import at_exit_of_this_process
 from tidegate_spark.process.environment import Environment, expanded, inherited_variables
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values, values_of_launch
 from tidegate_spark.process.spark import pyspark_path
+from tidegate_spark.process.this_process import at_exit_of_this_process
 from tidegate_spark.storage import s3_client, start_variables
 
 

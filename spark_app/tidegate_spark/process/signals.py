@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from tidegate_spark.process.this_process import InPlaceOf
 
 SIGTERM_ALONE = frozenset({signal.SIGTERM})
 _WAITS = ("sigwait", "sigwaitinfo", "sigtimedwait")
@@ -78,7 +79,6 @@ def forget_script_handlers() -> None:
 
 
 def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(wait_for)
     def wait(sigset: Iterable[int], *timeout: float) -> Any:  # by this name, as Python's own sigwait takes it
         awaited = set(sigset)
         if signal.SIGTERM not in awaited:
@@ -93,7 +93,7 @@ def _noted(wait_for: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _waiting.discard(thread)
 
-    return wait
+    return InPlaceOf("signal", wait_for, wait)
 
 
 def _forget(numbers: frozenset[signal.Signals]) -> None:

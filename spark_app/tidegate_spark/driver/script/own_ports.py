@@ -29,4 +29,6 @@ def name_owner(ports: Collection[int]) -> None:
             # Without a cause: the end of a chain of causes is what people are shown, and that one says less.
             raise OSError(error.errno, messages.own_port(str(error.strerror), port, sorted(ports))) from None
 
+    # Found by these, and so pickled as the method that it is.
+    bind.__module__, bind.__qualname__ = "socket", "socket.bind"
     socket.socket.bind = bind  # type: ignore[assignment, method-assign] # where every server of Python's passes

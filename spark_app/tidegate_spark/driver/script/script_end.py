@@ -29,6 +29,7 @@ from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
+from tidegate_spark.process.this_process import InPlaceOf
 from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
 
 log = logging.getLogger("tidegate")
@@ -83,13 +84,12 @@ def guard_exit(end: Callable[[int], NoReturn]) -> None:
     """
     own = os.getpid()
 
-    @functools.wraps(end_process)
     def exit_at_once(status: int) -> NoReturn:
         if os.getpid() != own:
             end_process(status)
         end(status & 0xFF)
 
-    os._exit = exit_at_once
+    os._exit = InPlaceOf("os", end_process, exit_at_once)
 
 
 def guard_jvm_exit(end: Callable[[int], NoReturn]) -> None:
@@ -197,8 +197,9 @@ class ExitCalls:
             for each in self._finalizers_of_others:
                 each.atexit = False
 
-        atexit.register, atexit.unregister = register_here, unregister_here
-        atexit._run_exitfuncs = self._call_registered
+        atexit.register = InPlaceOf("atexit", register, register_here)
+        atexit.unregister = InPlaceOf("atexit", unregister, unregister_here)
+        atexit._run_exitfuncs = InPlaceOf("atexit", run, self._call_registered)
         os.register_at_fork(after_in_child=leave_to_interpreter)
 
     def call(self) -> None:

@@ -23,6 +23,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.script.script_settings import Judged, Unused
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.this_process import InPlaceOf
 
 Refuse = Callable[[str], None]
 """Called with the reason why the driver ends."""
@@ -280,13 +281,12 @@ class Entry:
         own = os.getpid()
 
         def guarded(original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-            @functools.wraps(original)
             def replace_process(*args: Any, **kwargs: Any) -> NoReturn:
                 if os.getpid() == own:
                     raise self._refused(messages.NO_EXEC)
                 original(*args, **kwargs)
 
-            return replace_process
+            return InPlaceOf("os", original, replace_process)
 
         # All others of their kind call these.
         os.execv, os.execve = guarded(os.execv), guarded(os.execve)

@@ -249,3 +249,77 @@ os.waitpid(child, 0)
 os._exit(0)
 """)
     assert done.stdout.splitlines() == [*["ScriptRefusedError"] * 3, "3 True", "a child"], done.stderr
+
+
+def test_what_the_runtime_has_put_in_the_place_of_pythons_functions_is_pickled_as_these(tmp_path: Path) -> None:
+    pickled = tmp_path / "pickled"
+    there = f"""
+import atexit, os, pickle, signal, socket, sys, threading
+from pyspark import cloudpickle
+MODULES = (atexit, os, signal, socket, sys, threading)
+FOUND = [(each, name) for each in (*MODULES, socket.socket) for name in dir(each) if callable(getattr(each, name))]
+PLACE = {str(pickled)!r}
+"""
+    done = run_apart(f"""{there}
+before = {{key: getattr(*key) for key in FOUND}}
+from types import SimpleNamespace
+from tidegate_spark.driver.script.own_ports import name_owner
+from tidegate_spark.driver.script.script_end import ExitCalls, end_process, guard_exit
+from tidegate_spark.driver.script.script_entry import Entry
+from tidegate_spark.process.signals import note_waits
+
+class OfThisProcess:
+    def __init__(self):
+        self.lock = threading.Lock()
+    def end(self, *of_process):
+        os._exit(1)
+
+ExitCalls().install()
+guard_exit(OfThisProcess().end)
+note_waits()
+name_owner({{8090}})
+Entry(SimpleNamespace(refuse=OfThisProcess().end), None, "local").guard()
+
+def using(function):
+    return lambda: function
+
+replaced = [key for key in FOUND if getattr(*key) != before[key]]
+print(*sorted(name for _, name in replaced), flush=True)
+with open(PLACE, "wb") as file:
+    file.write(cloudpickle.dumps([(using(getattr(*key)), key) for key in replaced]))
+end_process(0)
+""")
+    assert done.returncode == 0, done.stderr
+    names = [
+        "_exit",
+        "_run_exitfuncs",
+        "bind",
+        "execv",
+        "execve",
+        "register",
+        "sigtimedwait",
+        "sigwait",
+        "sigwaitinfo",
+        "unregister",
+    ]
+    assert done.stdout.split() == names
+    elsewhere = run_apart(f"""{there}
+print(*(key[1] for use, key in pickle.load(open(PLACE, "rb")) if use() is getattr(*key)))
+""")
+    assert sorted(elsewhere.stdout.split()) == names, elsewhere.stderr
+
+
+def test_as_pythons_own_they_are_no_methods_of_a_class_that_has_them() -> None:
+    done = run_apart("""
+import os, signal
+from tidegate_spark.driver.script.script_end import end_process, guard_exit
+
+guard_exit(end_process)
+
+class Worker:
+    end = os._exit
+
+print(os._exit.__name__, os._exit.__module__, flush=True)
+Worker().end(6)
+""")
+    assert (done.stdout.split(), done.returncode) == (["_exit", "posix"], 6), done.stderr
