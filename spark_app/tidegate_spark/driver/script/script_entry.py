@@ -20,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.script.own_descriptors import keep_open
 from tidegate_spark.driver.script.script_settings import Judged, Unused
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.progress import Progress
@@ -277,8 +278,9 @@ class Entry:
             self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
 
     def _guard_process(self) -> None:
-        """Let no other program take the place of the driver's process; a child's is its own."""
+        """Let no program take the place of the driver's process, or close what it has open; a child's is its own."""
         own = os.getpid()
+        keep_open()
 
         def guarded(original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
             def replace_process(*args: Any, **kwargs: Any) -> NoReturn:

@@ -290,18 +290,8 @@ with open(PLACE, "wb") as file:
 end_process(0)
 """)
     assert done.returncode == 0, done.stderr
-    names = [
-        "_exit",
-        "_run_exitfuncs",
-        "bind",
-        "execv",
-        "execve",
-        "register",
-        "sigtimedwait",
-        "sigwait",
-        "sigwaitinfo",
-        "unregister",
-    ]
+    names = ["_exit", "_run_exitfuncs", "bind", "close", "closerange", "execv", "execve", "register"]
+    names += ["sigtimedwait", "sigwait", "sigwaitinfo", "unregister"]
     assert done.stdout.split() == names
     elsewhere = run_apart(f"""{there}
 print(*(key[1] for use, key in pickle.load(open(PLACE, "rb")) if use() is getattr(*key)))
@@ -323,3 +313,56 @@ print(os._exit.__name__, os._exit.__module__, flush=True)
 Worker().end(6)
 """)
     assert (done.stdout.split(), done.returncode) == (["_exit", "posix"], 6), done.stderr
+
+
+CLOSES_ALL = {
+    "by its range": "os.closerange(3, 256)",
+    "by a range that begins at one of ours": "os.closerange(ours, ours + 1); os.closerange(3, 256)",
+    "one by one": """
+for number in range(3, 256):
+    try:
+        os.close(number)
+    except OSError as error:
+        assert error.errno == errno.EBADF
+""",
+}
+
+
+@pytest.mark.parametrize("closes", CLOSES_ALL)
+def test_a_program_that_closes_all_that_is_open_closes_its_own(closes: str) -> None:
+    done = run_apart(f"""
+import errno, os, socket, sys
+from tidegate_spark.driver.script.own_descriptors import keep_open
+from tidegate_spark.process.logs import OutputTail
+from tidegate_spark.process.redaction import Secrets
+
+output = OutputTail(Secrets())
+server = socket.create_server(("127.0.0.1", 0))
+released, its = os.pipe()
+keep_open()
+ours = server.fileno()
+os.fdopen(released).close()  # as the runtime closes
+own = os.open("/dev/null", os.O_RDONLY)
+assert own == released
+{CLOSES_ALL[closes]}
+socket.create_connection(server.getsockname()).close()
+server.accept()
+for closed in (own, 200):
+    try:
+        os.fstat(closed)
+    except OSError:
+        print("closed", flush=True)
+print("x" * 300_000, flush=True)
+if os.fork() == 0:
+    os.closerange(3, 256)
+    try:
+        server.accept()
+    except OSError:
+        os.write(1, b"closed in the child")
+    os._exit(0)
+os.wait()
+output.content()
+os._exit(0)
+""")
+    assert done.stdout.replace("x", "").split("\n") == ["closed", "closed", "", "closed in the child"], done.stderr
+    assert done.stdout.count("x") == 300_000
