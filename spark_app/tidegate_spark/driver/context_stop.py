@@ -47,6 +47,7 @@ def guard_context(queries: Queries, progress: Progress, grace_seconds: float, en
             # A JVM that is gone has no query to be stopped, nor has a context that could not be made.
             with contextlib.suppress(Py4JError, OSError):
                 stop_queries()
+            queries.elsewhere()  # known afterwards, when nobody can be asked any more
         original(context)
 
     def stop_queries() -> None:

@@ -294,8 +294,10 @@ class Driver:
         self._watch.start()
 
     def _listen(self, session: SparkSession) -> None:
-        before_first = functools.partial(self._control.before_first, session)
-        session.streams.addListener(ProgressListener(self._progress, before_first, self._inside.last.note))
+        before_first, note = functools.partial(self._control.before_first, session), self._inside.last.note
+        starts, rehearsing = self._queries.is_starting, self._rehearsing
+        is_ours = rehearsing.refusing(starts) if rehearsing is not None else starts
+        session.streams.addListener(ProgressListener(self._progress, before_first, note, is_ours))
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once nothing of it runs; a failure does not wait for the others."""
@@ -321,7 +323,8 @@ class Driver:
             outcome = Outcome(Reason.APPLICATION_FAILED, inside, "SystemExit")
             self._ending.lost = (query, inside)
         elif outcome == COMPLETED:
-            outcome = watch.first_failure(self._queries) or dataclasses.replace(outcome, if_cut=inside)
+            finished = dataclasses.replace(outcome, if_cut=inside)
+            outcome = watch.first_failure(self._queries) or watch.cut_with_script(self._queries) or finished
         else:
             outcome = watch.cause_of(outcome, self._queries)
         self._ending.request(self._judge(outcome))
@@ -337,12 +340,11 @@ class Driver:
             quiet = 0 if goes_on() else quiet + 1
             # Twice, because a pool's thread that has just taken work looks like a waiting one.
             if quiet > 1:
-                failure = watch.first_failure(self._queries)
-                if failure:
+                if failure := watch.first_failure(self._queries):
                     return failure
                 if not (self._queries.active() or self._queries.starting):
                     self._exit_calls.call()
-                    return outcome
+                    return watch.cut_with_script(self._queries) or outcome
             self._ending.requested.wait(QUIET_SECONDS if quiet == 1 else QUERY_POLL_SECONDS)
         return outcome
 

@@ -8,7 +8,6 @@ Design: docs/design/restarts-and-stops.md.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -22,6 +21,7 @@ from pyspark import SparkContext
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.jvm import entry_messages as messages
+from tidegate_spark.monitoring.held_fault import HeldFault
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.queries import Queries
 
@@ -31,8 +31,6 @@ PATIENCE_SECONDS = 30.0
 THREAD_OF_A_QUERY = "stream execution thread for"[:15]
 """What Spark calls the thread of each query, as far as the system keeps names of threads."""
 PROC = Path("/proc")
-
-log = logging.getLogger("tidegate")
 
 
 def below(parents: Mapping[int, int], root: int) -> list[int]:
@@ -102,7 +100,7 @@ class ChildSpark:
         self._queries, self._progress, self._root = queries, progress, root
         self._processes = processes or Processes()
         self._since: float | None = None
-        self._reported = False
+        self._held = HeldFault(progress)
 
     def start(self, ends: threading.Event) -> None:
         """Begin to check, until ``ends`` is set or the script's own process has started a query."""
@@ -115,27 +113,19 @@ class ChildSpark:
     def check(self, now: float) -> bool:
         """Check once; return whether to check again."""
         if self._queries.entries():
-            self._report(None)
+            self._held.report(None)
             return False
         child = None if self._queries.starting else self._find()
         if child is None:
             self._since = None
-            self._report(None)
+            self._held.report(None)
             return True
         self._since = now if self._since is None else self._since
         if now - self._since >= PATIENCE_SECONDS:
-            self._report(Fault(Reason.SCRIPT_UNSUPPORTED, messages.queries_in_child(child)))
+            self._held.report(Fault(Reason.SCRIPT_UNSUPPORTED, messages.queries_in_child(child)))
         return True
 
     def _find(self) -> int | None:
         candidates = below(self._processes.parents(), self._root)
         own = own_jvm()
         return next((each for each in candidates if each != own and self._processes.runs_queries(each)), None)
-
-    def _report(self, fault: Fault | None) -> None:
-        if fault is not None and not self._reported:
-            log.warning("%s", fault.message)
-        if fault is not None or self._reported:
-            # Each time: the driver's next state has no fault.
-            self._progress.hold(fault)
-        self._reported = fault is not None

@@ -21,8 +21,17 @@ Note = Callable[[str, Mapping[str, Any]], None]
 """Takes a query's name and the JSON of a ``StreamingQueryProgress``; must return quickly."""
 
 
+IsOurs = Callable[[str], bool]
+"""Takes the name of a query that starts; returns whether the script starts it. False: nothing of it is noted."""
+
+
 def _nobody(*_: object) -> None:
     """Take no note."""
+
+
+def _everybody(_: str) -> bool:
+    """Take each query for the script's."""
+    return True
 
 
 def read_commit(progress: dict[str, Any]) -> Commit:
@@ -76,15 +85,22 @@ def _seconds(timestamp: str) -> float:
 class ProgressListener(StreamingQueryListener):
     """Keeps each query's metrics; must return quickly, since Spark's listener bus waits for it."""
 
-    def __init__(self, progress: Progress, before_first: BeforeFirst = _nobody, note: Note = _nobody) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        before_first: BeforeFirst = _nobody,
+        note: Note = _nobody,
+        is_ours: IsOurs = _everybody,
+    ) -> None:
         """Write into ``progress``.
 
         Args:
             progress: takes the metrics.
             before_first: is called with a query's id before it plans its first batch.
             note: gets each query's events as they are.
+            is_ours: is asked about each query before that.
         """
-        self._reported = SparkCalls(progress, before_first, note)
+        self._reported = SparkCalls(progress, before_first, note, is_ours)
 
     @property
     def _jlistener(self) -> Any:
@@ -111,15 +127,26 @@ class SparkCalls:
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
-    def __init__(self, progress: Progress, before_first: BeforeFirst = _nobody, note: Note = _nobody) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        before_first: BeforeFirst = _nobody,
+        note: Note = _nobody,
+        is_ours: IsOurs = _everybody,
+    ) -> None:
         """As above."""
-        self._progress, self._before_first, self._note = progress, before_first, note
+        self._progress, self._before_first, self._note, self._is_ours = progress, before_first, note, is_ours
         self._names: dict[str, str] = {}
+        self._others: set[str] = set()
+        """Runs of queries that the script has not started."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Remember the query's name, which the events of idle and ended queries do not carry."""
-        name = event.name() or event.id().toString()
-        self._names[event.runId().toString()] = name
+        name, run = event.name() or event.id().toString(), event.runId().toString()
+        if not self._is_ours(name):
+            self._others.add(run)
+            return
+        self._names[run] = name
         self._progress.query_started(name)
         # Spark reports a start in the query's own thread, and goes on when this returns.
         self._before_first(event.id().toString())
@@ -127,6 +154,8 @@ class SparkCalls:
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Take over a batch's metrics, all of them in one text."""
         data = json.loads(event.progress().json())
+        if data.get("runId") in self._others:
+            return
         name = data.get("name") or str(data["id"])
         self._progress.query_committed(name, read_commit(data))
         self._note(name, data)
@@ -139,7 +168,9 @@ class SparkCalls:
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Note the end, and whether it was a failure; which one is read from the query itself."""
-        name = self._names.pop(event.runId().toString(), None)
+        run = event.runId().toString()
+        self._others.discard(run)
+        name = self._names.pop(run, None)
         # A query of the same name may run again already: only the last run's end counts.
         if name and name not in self._names.values():
             self._progress.query_ended(name, failed=event.exception().isDefined())

@@ -16,6 +16,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors import executor_work, executors
 from tidegate_spark.jvm.jvm_process import EXIT_NOT_KNOWN
 from tidegate_spark.jvm.session import jvm_exit_code
+from tidegate_spark.monitoring.jvm_queries import JvmQueries
 from tidegate_spark.process.faults.foreign_text import names_missing_state
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
@@ -62,6 +63,12 @@ def first_failure(queries: Queries) -> Outcome | None:
             queries.note_ended_well(entry)
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
+
+
+def cut_with_script(queries: Queries) -> Outcome | None:
+    """Return the end of a script that has ended well while code in the JVM runs a query, None if it does not."""
+    others = queries.elsewhere()
+    return Outcome(Reason.SCRIPT_UNSUPPORTED, messages.cut_at_the_end(others)) if others else None
 
 
 def cause_of(outcome: Outcome, queries: Queries) -> Outcome:
@@ -129,6 +136,8 @@ class Watch:
         self.check_further: Callable[[], None] = lambda: None
         self._context = session.sparkContext
         self._queries, self._progress, self._request_end = queries, progress, request_end
+        self._jvm_queries = JvmQueries(session, queries, progress)
+        queries.elsewhere = self._jvm_queries.running
         self._count_executors = living is not None
         self._wanted: int | None = None
         self._scale = executors.Scale(executors.SparkBackend(self._context), living, progress.executors_wanted)
@@ -176,6 +185,7 @@ class Watch:
         # First of all, because at a stop it decides whether a batch is waited for.
         self._see_executors()
         self.check_further()
+        self._jvm_queries.check(time.monotonic())
 
     def _see_executors(self) -> None:
         if not self._count_executors:

@@ -162,6 +162,18 @@ class Queries(QueryHooks):
         with self._lock:
             return self._starting > 0
 
+    def is_starting(self, name: str) -> bool:
+        """Return whether a ``start()`` of this name is under way: its query may run already."""
+        with self._lock:
+            entry = self._entries.get(name)
+        return entry is not None and not entry.was_started
+
+    def has_started(self, name: str, run: str) -> bool:
+        """Return whether a run is the latest one of the query of this name; asks the JVM."""
+        with self._lock:
+            entry = self._entries.get(name)
+        return entry is not None and entry.query is not None and str(entry.query.runId) == run
+
     def entries(self) -> list[Entry]:
         """Return all queries that were started, ended ones too, each with its latest run."""
         with self._lock:

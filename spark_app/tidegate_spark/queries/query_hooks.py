@@ -62,6 +62,8 @@ class QueryHooks:
     """Called with the session of a query before it starts."""
     on_start: Callable[[str], None] = lambda name: None
     """Called with the name of a query that was started."""
+    elsewhere: Callable[[], tuple[str, ...]] = tuple
+    """Returns the names of queries that code in the JVM runs, as far as that is known; asks the JVM."""
     around: Callable[[str], AbstractContextManager[None]] | None = None
     """Within what it returns a query of this name is started."""
 

@@ -30,6 +30,18 @@ SOCKET_FORGETS = (
 )
 
 
+def started_in_jvm(query: str) -> str:
+    return (
+        f"Query {query!r} was started by code in the JVM (spark._jvm, a Java or Scala library): its checkpoint is not "
+        "in the application's storage, no snapshot has it, and a stop cuts its batch. Start it in the script's Python "
+        "(df.writeStream, then start() or toTable())."
+    )
+
+
+def cut_at_the_end(queries: Sequence[str]) -> str:
+    return f"{started_in_jvm(queries[0])} It still ran when the script ended."
+
+
 def continuous(query: str) -> str:
     return (
         f"Query {query!r} has a continuous trigger: its epochs are counted as batches, and Spark reports no rows, "

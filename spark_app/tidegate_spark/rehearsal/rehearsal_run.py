@@ -20,6 +20,7 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import foreign_text
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
+from tidegate_spark.queries import query_messages
 from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.child_refusal import ChildRefusal
 
@@ -77,6 +78,8 @@ class Rehearsing:
         self._children = children
         self.jvm_starter = ""
         """The program that starts Spark's JVM, once it has begun: children have another one."""
+        self.hold: Callable[[], object] = threading.Event().wait
+        """Does not return."""
         self._enough = self._too_late = False
         self._idle = False
         """When the time was over, all queries ran and had nothing to read."""
@@ -96,6 +99,22 @@ class Rehearsing:
         """Give Spark's first session what a rehearsal has."""
         sink_suppression.let_files_go(session)
         session.sparkContext.environment.update(self._children.variables)  # of Python workers
+
+    def refusing(self, is_ours: Callable[[str], bool]) -> Callable[[str], bool]:
+        """Return a function that asks ``is_ours`` about a query that starts, and ends the process if it is not.
+
+        Spark calls it before the query's first batch, and goes on when it returns, which it does not then: what that
+        query writes would be real.
+        """
+
+        def ask(name: str) -> bool:
+            if is_ours(name):
+                return True
+            self._request_end(Outcome(Reason.SCRIPT_UNSUPPORTED, query_messages.started_in_jvm(name)))
+            self.hold()
+            return False
+
+        return ask
 
     def check(self) -> None:
         """End the process if each query has committed enough: those that run, and those of the previous version."""

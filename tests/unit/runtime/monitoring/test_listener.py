@@ -166,3 +166,17 @@ def test_an_agent_that_does_not_tell_of_failures_is_understood() -> None:
     assert '"failed":false' in text
     reported: Any = from_json(AgentReport, text.replace(',"failed":false', ""))
     assert reported.queries[0].failed is False
+
+
+def test_of_a_query_that_the_script_has_not_started_nothing_is_noted() -> None:
+    """The status would have it as one that is looked after, and a driver with nothing else would be ready."""
+    driver, planned = Driver(), list[str]()
+    driver.spark = SparkCalls(driver.progress, planned.append, is_ours=lambda name: name == "counts")
+    driver.spark.onQueryStarted(Event("r1", "of-a-jar"))
+    driver.spark.onQueryProgress(Event("r1", measures=json.dumps({**json.loads(figures_of(4)), "runId": "r1"})))
+    driver.spark.onQueryIdle(Event("r1"))
+    assert (driver.progress.report().queries, driver.progress.commits, planned) == ((), 0, [])
+    driver.starts("r2")
+    driver.ends("r1", "no")
+    assert (driver.query.name, driver.query.active, driver.query.failed) == ("counts", True, False)
+    assert planned == ["id-of-the-query"]

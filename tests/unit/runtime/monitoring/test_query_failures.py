@@ -27,7 +27,7 @@ def queries(monkeypatch: pytest.MonkeyPatch, end: Outcome | None) -> Any:
     monkeypatch.setattr(watch, "outcome_of", lambda entry: end)
     monkeypatch.setattr(watch, "has_unwound", lambda query: True)
     ended = Entry("orders", "main.py:1", named=True, query=cast(StreamingQuery, SimpleNamespace(isActive=False)))
-    return SimpleNamespace(not_ended_well=lambda: [ended], note_ended_well=lambda entry: None)
+    return SimpleNamespace(not_ended_well=lambda: [ended], note_ended_well=lambda entry: None, elsewhere=tuple)
 
 
 @pytest.mark.parametrize(

@@ -283,3 +283,17 @@ def test_queries_that_work_have_passed_and_the_message_says_that_a_child_was_ref
     termination = run.reported(Reason.COMPLETED)
     assert termination.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
     assert "a child process of the script was refused Spark" in termination.message
+
+
+def test_a_query_that_code_in_the_jvm_starts_ends_the_rehearsal_and_does_not_go_on() -> None:
+    run, held = Run("a"), list[str]()
+    run.rehearsing.hold = lambda: held.append("before its first batch")
+    is_ours = run.rehearsing.refusing(lambda name: name == "a")
+    assert is_ours("a")
+    assert (run.asked, held) == ([], [])
+    is_ours("of-a-jar")
+    assert held == ["before its first batch"]
+    (outcome,) = run.asked
+    assert "Query 'of-a-jar' was started by code in the JVM" in outcome.message
+    end = run.end(outcome.reason, outcome.message)
+    assert (end.result, end.what) == (RehearsalResult.FAILED, Reason.PLAN_INCOMPATIBLE)

@@ -253,20 +253,21 @@ AREA = Area(
         Entry(
             Reason.SCRIPT_UNSUPPORTED,
             Fault.VERSION,
-            (Place.APP, Place.LAST_EXIT, Place.UPGRADE, Place.REHEARSAL),
+            (Place.APP, Place.EVENT, Place.LAST_EXIT, Place.UPGRADE, Place.REHEARSAL),
             (
                 "The script uses a way to Spark that does not run here: Spark Connect, DStreams, another session "
-                "after spark.stop(), another program in the place of its process (os.exec), or queries in a child "
-                "process (spark-submit, python, multiprocessing) while its own process has none. In a rehearsal, any "
-                "Spark in a child process. The message says which."
+                "after spark.stop(), another program in the place of its process (os.exec), queries in a child process "
+                "(spark-submit, python, multiprocessing) while its own process has none, or a query that code in the "
+                "JVM starts (spark._jvm, a Java or Scala library). In a rehearsal, any Spark in a child process. The "
+                "message says which."
             ),
             remedy=(
                 "Change the script as the message says; then set spec.application.image to the changed image, or "
                 "change spec.restartNonce if nothing else in the spec changes."
             ),
             after=(
-                "Tidegate tries again only after a change of the spec. A driver whose queries are in a child process "
-                "goes on, and the reason ends when the script's own process starts one."
+                "Tidegate tries again only after a change of the spec. A driver whose queries are in a child process, "
+                "or were started by code in the JVM, goes on, and the reason ends when the script itself starts one."
             ),
             page="guide/write.md",
             start_fixes=False,
