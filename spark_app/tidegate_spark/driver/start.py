@@ -12,6 +12,7 @@ from tidegate_spark.contract.configuration_protocol import REST_FILE_VARIABLE, C
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig
 from tidegate_spark.driver.configuration import REST_FILE, read_launch
 from tidegate_spark.driver.first_process import StopLine
+from tidegate_spark.driver.script.own_records import keep_apart
 from tidegate_spark.jvm import jvm_prestart
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import logs
@@ -39,6 +40,7 @@ def start(stops: StopLine) -> NoReturn:
     output = logs.OutputTail(Secrets(secret_values(os.environ)))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
     log_to_stderr(os.environ)
+    keep_apart()
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
     at_exit_of_this_process(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""), os.environ.get(REST_FILE_VARIABLE, REST_FILE))
