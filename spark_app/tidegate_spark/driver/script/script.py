@@ -68,7 +68,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
         place = place_of(error, main)
         if outcome.reason is not Reason.APPLICATION_FAILED or not place:
             return outcome
-        return dataclasses.replace(outcome, message=f"{outcome.message} ({place})")
+        return dataclasses.replace(outcome, message=f"{outcome.message} ({place})".strip())
     finally:
         end_main_thread()
     return COMPLETED

@@ -280,8 +280,8 @@ def _leaves(error: BaseException) -> list[BaseException]:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # foreign code; Python's own traceback shows no more either
-        return ""
+    except BaseException:  # foreign code; as Python's own traceback has it
+        return "<exception str() failed>"
 
 
 def java_chain(throwable: Any) -> tuple[Link, ...]:

@@ -255,11 +255,20 @@ def test_why_a_script_exits_is_in_its_message_once(tmp_path: Path, handler: str,
     assert last.partition(").")[2].strip() == why
 
 
-@pytest.mark.parametrize("end", ["raise Odd", "raise BaseException", "sys.stderr.close(); sys.exit('closed')"])
-def test_an_end_without_words_is_the_applications_own_too(tmp_path: Path, end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("raise Odd", "<exception str() failed> (FILE, line 5)"),
+        ("Odd.__str__ = lambda self: sys.exit(0); raise Odd", "<exception str() failed> (FILE, line 5)"),
+        ("raise BaseException", "(FILE, line 5)"),
+        ("sys.stderr.close(); sys.exit('closed')", "The application called sys.exit('closed')."),
+    ],
+)
+def test_an_end_without_words_is_the_applications_own_too(tmp_path: Path, end: str, said: str) -> None:
     file = tmp_path / "app.py"
     file.write_text(f"import sys\nclass Odd(Exception):\n    def __str__(self):\n        return 5\n{end}\n")
-    assert run(f"path={str(file)!r}", tmp_path)[-1].startswith("ApplicationFailed ")
+    last = run(f"path={str(file)!r}", tmp_path)[-1]
+    assert last == f"ApplicationFailed {said.replace('FILE', str(file))}"
 
 
 def test_of_a_group_of_exceptions_the_first_one_is_the_message() -> None:
