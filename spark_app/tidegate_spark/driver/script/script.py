@@ -18,6 +18,7 @@ from typing import Any
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.preflight import Main, folders_of
+from tidegate_spark.driver.script import tracebacks
 from tidegate_spark.driver.script.main_thread import guard_main_thread
 from tidegate_spark.driver.script.own_modules import OwnModules
 from tidegate_spark.driver.script.script_end import end_child
@@ -63,7 +64,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     except SystemExit as error:
         return outcome_of_exit(error.code, stderr.last(), handled=faults.explain_exit(error))
     except BaseException as error:  # every end of foreign code must lead to ours
-        _show(error)
+        tracebacks.show_by_hook(error)
         outcome = outcome_of(faults.explain(error))
         place = place_of(error, main)
         if outcome.reason is not Reason.APPLICATION_FAILED or not place:
@@ -72,14 +73,6 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     finally:
         end_main_thread()
     return COMPLETED
-
-
-def _show(error: BaseException) -> None:
-    """Give an exception that left the script to ``sys.excepthook``, where scripts and libraries have it reported."""
-    try:
-        sys.excepthook(type(error), error, error.__traceback__)
-    except BaseException:  # foreign code; with the exception that it was given
-        traceback.print_exc()
 
 
 def place_of(error: BaseException, main: Main) -> str:
@@ -152,7 +145,7 @@ def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
             raise
         code = error.code if isinstance(error, SystemExit) else 1
         if not isinstance(error, SystemExit):
-            traceback.print_exc()
+            tracebacks.show(error)
         if code is not None and not isinstance(code, int):
             sys.stderr.write(f"{code}\n")
         end_child(code if isinstance(code, int) else int(code is not None))

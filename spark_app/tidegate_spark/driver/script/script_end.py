@@ -14,7 +14,6 @@ import logging
 import os
 import sys
 import threading
-import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import thread as thread_pools
@@ -26,6 +25,7 @@ from pyspark.sql.utils import ForeachBatchFunction
 
 from tidegate_spark.driver.script.remains import Remains
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
+from tidegate_spark.driver.script.tracebacks import show
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
@@ -263,5 +263,5 @@ def _call(module: str, name: str) -> None:
 def _call_guarded(function: Callable[[], object]) -> None:
     try:
         function()
-    except BaseException:  # foreign code: neither an error nor an exit keeps the others from being called
-        traceback.print_exc()
+    except BaseException as error:  # foreign code: neither an error nor an exit keeps the others from being called
+        show(error)

@@ -271,6 +271,41 @@ def test_an_end_without_words_is_the_applications_own_too(tmp_path: Path, end: s
     assert last == f"ApplicationFailed {said.replace('FILE', str(file))}"
 
 
+CHAINED = "try:\n    int('x')\nexcept ValueError as error:\n    raise RuntimeError('no number') from error\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        CHAINED,
+        f"def work():\n    {CHAINED.replace(chr(10), chr(10) + '    ')}\nwork()\n",
+        "import json\njson.loads('{')\n",
+        "import atexit\natexit.register(lambda: 1 / 0)\natexit.register(lambda: [][0])\n",
+        "import threading\nthread = threading.Thread(target=lambda: 1 / 0)\nthread.start()\nthread.join()\n",
+        "x = (\n",
+        "import not_there\n",
+        "import traceback, sys\nsys.excepthook = lambda kind, error, trace: traceback.print_tb(trace)\n1 / 0\n",
+        "import sys\nsys.excepthook = lambda kind, error, trace: sys.stderr.write(str(trace.tb_lineno))\n1 / 0\n",
+        "import os\nif os.fork() == 0:\n    1 / 0\nos.wait()\n",
+    ],
+    ids=["chained", "inside", "library", "at exit", "thread", "syntax", "import", "hook", "hook's trace", "child"],
+)
+def test_a_traceback_has_the_frames_that_it_has_under_python(tmp_path: Path, program: str) -> None:
+    main = tmp_path / "script.py"
+    main.write_text(program)
+
+    def frames(*arguments: str) -> list[str]:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.stderr
+        # What Python says before a traceback of atexit's depends on its version.
+        lines = [line for line in done.stderr.splitlines() if "atexit" not in line or line.startswith("  ")]
+        assert "tidegate" not in "".join(lines)
+        return lines
+
+    assert frames("-c", AS_DRIVER.format(main=str(main))) == frames(str(main))
+
+
 def test_of_a_group_of_exceptions_the_first_one_is_the_message() -> None:
     failure = faults.explain(ExceptionGroup("unhandled errors", [ValueError("no column 'a'"), KeyError("b")]))
     assert (failure.exception, failure.message) == ("ValueError", "no column 'a'")
