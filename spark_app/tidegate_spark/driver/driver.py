@@ -49,7 +49,6 @@ from tidegate_spark.monitoring.child_spark import ChildSpark
 from tidegate_spark.monitoring.continuous import Epochs
 from tidegate_spark.monitoring.listener import ProgressListener
 from tidegate_spark.monitoring.stall_watch import StallWatch
-from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
@@ -304,7 +303,7 @@ class Driver:
         code = spark_session.jvm_exit_code(connection_lost=outcome.exception in CONNECTION_LOST)
         if code is not None:
             return watch.jvm_outcome(code, self._progress)
-        if outcome != COMPLETED:
+        if outcome != watch.COMPLETED:
             return watch.cause_of(outcome, self._queries)
         return self._await_rest(outcome)
 
@@ -322,7 +321,7 @@ class Driver:
         elif (query := query_of_this_batch()) is not None:
             outcome = Outcome(Reason.APPLICATION_FAILED, inside, "SystemExit")
             self._ending.lost = (query, inside)
-        elif outcome == COMPLETED:
+        elif outcome == watch.COMPLETED:
             finished = dataclasses.replace(outcome, if_cut=inside)
             outcome = watch.first_failure(self._queries) or watch.cut_with_script(self._queries) or finished
         else:
@@ -342,9 +341,11 @@ class Driver:
             if quiet > 1:
                 if failure := watch.first_failure(self._queries):
                     return failure
-                if not (self._queries.active() or self._queries.starting):
+                if not ((active := self._queries.active()) or self._queries.starting):
                     self._exit_calls.call()
                     return watch.cut_with_script(self._queries) or outcome
+                if quiet == 2 and active:
+                    log.info("%s", messages.goes_on(entry.name for entry in active))
             self._ending.requested.wait(QUIET_SECONDS if quiet == 1 else QUERY_POLL_SECONDS)
         return outcome
 
@@ -383,10 +384,9 @@ class Driver:
         write_termination(self._environment.termination_log, termination, self._output.secrets)
         self._ending.await_remains()
         budget = Budget.of(self._config.stop_grace_seconds)
-        context = pyspark.SparkContext._active_spark_context
+        context, began = pyspark.SparkContext._active_spark_context, time.monotonic()
         if context is not None and spark_session.jvm_exit_code() is None:
             # Removes the executors; without it their pods stay behind in state Error.
-            began = time.monotonic()
             stopped = logs.within(budget.session, context.stop)
             message = "stopped in" if stopped else "did not stop within"
             log.info("stopping: the session %s %.1f s", message, time.monotonic() - began)

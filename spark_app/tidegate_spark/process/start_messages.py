@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 STOPPED_WHILE_STARTING = "Stopped while starting."
 NOTHING_RAN = "Stopped; no query was running."
 FEWER_EXECUTORS = "There are fewer executors wanted."
@@ -107,6 +109,14 @@ def no_pyspark(python: str, version: str, spark_home: str) -> str:
 
 def another_place(message: str) -> str:
     return f"{message} Not the application's own storage, which answers: another place that it uses."
+
+
+def goes_on(queries: Iterable[str]) -> str:
+    return (
+        f"The script has ended, and the driver goes on while its queries run: {', '.join(map(repr, queries))}. What "
+        "was registered with atexit is called after them. For the application to end with the script, stop them before "
+        "its last line (query.stop(), spark.stop())."
+    )
 
 
 def answers_again(message: str) -> str:

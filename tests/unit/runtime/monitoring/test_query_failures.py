@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver import driver as driver_module
 from tidegate_spark.driver.driver import Driver
 from tidegate_spark.monitoring import watch
 from tidegate_spark.process.outcome import Outcome
@@ -69,3 +70,34 @@ def test_a_jvm_that_has_gone_changes_nothing_of_a_scripts_end(monkeypatch: pytes
     asked = queries(monkeypatch, None)
     monkeypatch.setattr(watch, "outcome_of", gone)
     assert watch.cause_of(EXITED, asked) == EXITED
+
+
+class Asked:
+    """The end, which somebody asks for after some waits."""
+
+    def __init__(self, waits: int) -> None:
+        self.waits = waits
+
+    def is_set(self) -> bool:
+        return self.waits == 0
+
+    def wait(self, seconds: float) -> None:
+        self.waits -= 1
+
+
+@pytest.mark.parametrize(("running", "said"), [(("clicks", "orders"), 1), ((), 0)])
+def test_a_driver_that_goes_on_after_its_script_says_once_for_which_queries(
+    monkeypatch: pytest.MonkeyPatch, running: tuple[str, ...], said: int
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(driver_module.log, "info", lambda form, *values: lines.append(form % values))
+    monkeypatch.setattr(driver_module, "what_goes_on", list)
+    monkeypatch.setattr(watch, "first_failure", lambda queries: None)
+    entries = [Entry(name, "main.py:1", named=True) for name in running]
+    driver: Any = SimpleNamespace(
+        _ending=SimpleNamespace(requested=Asked(6)),
+        _queries=SimpleNamespace(active=lambda: entries, starting=not running, elsewhere=tuple),
+    )
+    assert Driver._await_rest(driver, watch.COMPLETED) == watch.COMPLETED
+    assert len(lines) == said
+    assert all("its queries run: 'clicks', 'orders'" in line for line in lines)
