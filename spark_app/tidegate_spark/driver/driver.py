@@ -227,8 +227,7 @@ class Driver:
     def _await_script(self, process: spark_session.Process, paths: tuple[str, ...], beside: str) -> None:
         """Have Spark started when the script first asks for it, and its queries looked after."""
         config, environment = self._config, self._environment
-        files = Files(paths, beside)
-        start = SparkStart(config, environment, self._progress, process, files=files, ending=self._ending)
+        start = SparkStart(config, environment, self._progress, process, files=Files(paths, beside), ending=self._ending)
         start.keep_secret = self._output.secrets.add
         self._path = start.path
         Entry(start.host(self._observe), self._progress, environment.master).guard()
@@ -294,8 +293,8 @@ class Driver:
 
     def _listen(self, session: SparkSession) -> None:
         before_first, note = functools.partial(self._control.before_first, session), self._inside.last.note
-        starts, rehearsing = self._queries.is_starting, self._rehearsing
-        is_ours = rehearsing.refusing(starts) if rehearsing is not None else starts
+        starts = self._queries.is_starting
+        is_ours = self._rehearsing.refusing(starts) if self._rehearsing is not None else starts
         session.streams.addListener(ProgressListener(self._progress, before_first, note, is_ours))
 
     def _after_script(self, outcome: Outcome) -> Outcome:
@@ -314,8 +313,7 @@ class Driver:
         """
         self._ending.script_returned.set()  # its handler of SIGTERM is not called any more
         jvm_code = spark_session.jvm_exit_code()
-        outcome = outcome_of_exit(code, function=function)
-        inside = messages.ended_inside(function, code)
+        outcome, inside = outcome_of_exit(code, function=function), messages.ended_inside(function, code)
         if jvm_code is not None:
             outcome = watch.jvm_outcome(jvm_code, self._progress)
         elif (query := query_of_this_batch()) is not None:
