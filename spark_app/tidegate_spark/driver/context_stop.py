@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.driver.ending import Budget, Ending
-from tidegate_spark.driver.script.script_end import query_of_this_batch
+from tidegate_spark.driver.script.end.script_end import query_of_this_batch
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.queries.stopping import is_ours, stop_at_boundary

@@ -27,9 +27,7 @@ from tidegate_spark.driver.launch_storage import LaunchStorage
 from tidegate_spark.driver.mounted_main import kept_main
 from tidegate_spark.driver.restart_budget import RestartBudget
 from tidegate_spark.driver.script import own_ports
-from tidegate_spark.driver.script.query_setup import QuerySetup
-from tidegate_spark.driver.script.script import CONNECTION_LOST, judge, outcome_of_behind, outcome_of_exit, run_script
-from tidegate_spark.driver.script.script_end import (
+from tidegate_spark.driver.script.end.script_end import (
     ExitCalls,
     end_process,
     flush_output,
@@ -37,6 +35,8 @@ from tidegate_spark.driver.script.script_end import (
     query_of_this_batch,
     waiting,
 )
+from tidegate_spark.driver.script.query_setup import QuerySetup
+from tidegate_spark.driver.script.script import CONNECTION_LOST, judge, outcome_of_behind, outcome_of_exit, run_script
 from tidegate_spark.driver.script.script_entry import Entry, Sessions
 from tidegate_spark.driver.script.spark_start import Files, SparkStart
 from tidegate_spark.executors.leftovers import begin_removal
@@ -227,7 +227,8 @@ class Driver:
     def _await_script(self, process: spark_session.Process, paths: tuple[str, ...], beside: str) -> None:
         """Have Spark started when the script first asks for it, and its queries looked after."""
         config, environment = self._config, self._environment
-        start = SparkStart(config, environment, self._progress, process, files=Files(paths, beside), ending=self._ending)
+        files, ending = Files(paths, beside), self._ending
+        start = SparkStart(config, environment, self._progress, process, files=files, ending=ending)
         start.keep_secret = self._output.secrets.add
         self._path = start.path
         Entry(start.host(self._observe), self._progress, environment.master).guard()
@@ -392,9 +393,7 @@ class Driver:
         if self._rehearsing is not None and self._storage.claimed:
             # What is left of it goes with the snapshot.
             logs.within(CLEARING_SECONDS, self._storage.forget_rehearsal)
-        content = self._output.content()
         if termination.reason is Reason.PROTOCOL_MISMATCH:
             return  # what the operator asks for, of the storage too, is not understood
-        logs.within(
-            budget.upload_within(self._ending.left()), lambda: self._storage.put_log(content, self._process_name)
-        )
+        content, seconds = self._output.content(), budget.upload_within(self._ending.left())
+        logs.within(seconds, lambda: self._storage.put_log(content, self._process_name))

@@ -19,9 +19,9 @@ from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.preflight import Main, folders_of
 from tidegate_spark.driver.script import tracebacks
-from tidegate_spark.driver.script.main_thread import guard_main_thread
+from tidegate_spark.driver.script.end.main_thread import guard_main_thread
+from tidegate_spark.driver.script.end.script_end import end_child
 from tidegate_spark.driver.script.own_modules import OwnModules
-from tidegate_spark.driver.script.script_end import end_child
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.stderr_tail import StderrTail
 from tidegate_spark.monitoring.watch import COMPLETED

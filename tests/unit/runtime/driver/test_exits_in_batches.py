@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import ForeachBatchFunction
 
-from tidegate_spark.driver.script import script_end
+from tidegate_spark.driver.script.end import script_end
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.process.faults.foreign_text import python_error_in
 from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError

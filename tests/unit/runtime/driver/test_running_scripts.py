@@ -354,7 +354,7 @@ AS_DRIVER = """
 import sys
 from tidegate_spark.driver.preflight import Main
 from tidegate_spark.driver.script.script import run_script
-from tidegate_spark.driver.script.script_end import ExitCalls, end_process
+from tidegate_spark.driver.script.end.script_end import ExitCalls, end_process
 from tidegate_spark.process.this_process import at_exit_of_this_process
 
 at_exit_of_this_process(lambda: print("the driver's own", flush=True))

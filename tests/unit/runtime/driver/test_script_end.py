@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
-from tidegate_spark.driver.script.script_end import OURS, what_goes_on
+from tidegate_spark.driver.script.end.script_end import OURS, what_goes_on
 from tidegate_testing.waiting import wait_for
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
@@ -73,7 +73,7 @@ def test_child_processes_are_waited_for_at_the_end_and_pools_of_them_end() -> No
     program = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from tidegate_spark.driver.script.script_end import ExitCalls, what_goes_on
+from tidegate_spark.driver.script.end.script_end import ExitCalls, what_goes_on
 
 def write(connection):
     connection.send("the child's last word")
@@ -101,7 +101,7 @@ if __name__ == "__main__":
 def test_calls_at_exit_are_made_once_the_last_one_first_and_an_error_keeps_none_from_it() -> None:
     done = run_apart("""
 import atexit, sys
-from tidegate_spark.driver.script.script_end import ExitCalls
+from tidegate_spark.driver.script.end.script_end import ExitCalls
 
 calls = ExitCalls()
 calls.install()
@@ -129,7 +129,7 @@ calls.call()
 def test_a_program_that_makes_the_calls_at_exit_itself_has_its_own_made_and_none_of_the_runtimes() -> None:
     done = run_apart("""
 import atexit, multiprocessing, os
-from tidegate_spark.driver.script.script_end import ExitCalls
+from tidegate_spark.driver.script.end.script_end import ExitCalls
 
 atexit.register(print, "of the runtime", flush=True)
 calls = ExitCalls()
@@ -150,7 +150,7 @@ os._exit(0)
 def test_what_python_does_at_exit_for_its_own_modules_is_done_once_and_only_for_the_script() -> None:
     done = run_apart("""
 import atexit, logging, logging.handlers, sys, weakref
-from tidegate_spark.driver.script.script_end import ExitCalls
+from tidegate_spark.driver.script.end.script_end import ExitCalls
 
 class Thing:
     pass
@@ -191,7 +191,7 @@ os._exit(0)
 def test_a_program_that_ends_at_once_comes_to_us_first_from_any_thread_and_its_child_processes_do_not() -> None:
     done = run_apart("""
 import multiprocessing, os, threading
-from tidegate_spark.driver.script.script_end import end_process, guard_exit
+from tidegate_spark.driver.script.end.script_end import end_process, guard_exit
 
 def end(code):
     print("asked for", code, flush=True)
@@ -211,7 +211,7 @@ threading.Event().wait()
 def test_what_was_printed_is_passed_on_whatever_the_script_has_in_the_place_of_a_stream() -> None:
     done = run_apart("""
 import os, sys
-from tidegate_spark.driver.script.script_end import flush_output
+from tidegate_spark.driver.script.end.script_end import flush_output
 
 class Words:
     write = staticmethod(lambda text: None)
@@ -264,7 +264,7 @@ PLACE = {str(pickled)!r}
 before = {{key: getattr(*key) for key in FOUND}}
 from types import SimpleNamespace
 from tidegate_spark.driver.script.own_ports import name_owner
-from tidegate_spark.driver.script.script_end import ExitCalls, end_process, guard_exit
+from tidegate_spark.driver.script.end.script_end import ExitCalls, end_process, guard_exit
 from tidegate_spark.driver.script.script_entry import Entry
 from tidegate_spark.process.signals import note_waits
 
@@ -302,7 +302,7 @@ print(*(key[1] for use, key in pickle.load(open(PLACE, "rb")) if use() is getatt
 def test_as_pythons_own_they_are_no_methods_of_a_class_that_has_them() -> None:
     done = run_apart("""
 import os, signal
-from tidegate_spark.driver.script.script_end import end_process, guard_exit
+from tidegate_spark.driver.script.end.script_end import end_process, guard_exit
 
 guard_exit(end_process)
 

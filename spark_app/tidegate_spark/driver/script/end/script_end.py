@@ -23,7 +23,7 @@ from py4j.java_gateway import JavaClass
 from pyspark import SparkContext
 from pyspark.sql.utils import ForeachBatchFunction
 
-from tidegate_spark.driver.script.remains import Remains
+from tidegate_spark.driver.script.end.remains import Remains
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.driver.script.tracebacks import show
 from tidegate_spark.process import start_messages as messages
