@@ -98,7 +98,7 @@ LINEAGE_PREFIX = "lineages"
 NAMES_PREFIX = "names"
 """``names/<directory>``: the name of the query whose checkpoint is in directories called so, if that is another.
 
-``names/unnamed-<lineage>.json``: which location each query of a lineage has to which the script gives no name."""
+``names/unnamed-<lineage>.json``: which location each query of a lineage has, those without a name and the others."""
 
 SNAPSHOT_PREFIX, MANIFEST_FILE = "snapshots", "manifest.json"
 """``snapshots/<id>/manifest.json``: what belongs to a snapshot; one without it is not complete."""

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark.contract.object_paths import EMPTY_START
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries import query_messages as messages
@@ -30,7 +31,7 @@ class Entry:
     plan: Plan | None = None
     """What an unnamed query does; a named one goes by its name."""
     location: str = field(default="", repr=False)
-    """The checkpointLocation that the script gave an unnamed query; it may hold a secret."""
+    """The checkpointLocation that the script gave it; it may hold a secret."""
     directory: str = ""
     """The name of its checkpoint's directory in the lineage."""
     ended_at: int | None = None
@@ -41,14 +42,20 @@ class Entry:
         """Whether there was a run of it, be it ended."""
         return self.query is not None or self.ended_at is not None
 
+    @property
+    def starts_empty(self) -> bool:
+        """Whether its checkpoint is of one start alone, and continued by nothing."""
+        return EMPTY_START in self.directory
+
 
 def entry_of(
     requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
 ) -> Entry:
     """Return a query as the script asks for it; one without a name gets its own later."""
+    location = str(own_location[-1] or "")
     if requested:
-        return Entry(requested, site, named=True)
-    return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
+        return Entry(requested, site, named=True, location=location)
+    return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=location)
 
 
 def refusal(
@@ -72,8 +79,16 @@ def refusal(
         return messages.unnamed_shares(site, before.name, before.named, before.site)
     if not before.named:
         return messages.named_shares(wanted.name, site, before.name, before.site)
+    return _why_not_again(before, wanted, active)
+
+
+def _why_not_again(before: Entry, wanted: Entry, active: Callable[[Entry], bool]) -> str | None:
+    """Return why a named query must not start though one of its name has, None if it is that one, started again."""
     if active(before):
-        return messages.named_twice(wanted.name, before.site, site)
+        return messages.named_twice(wanted.name, before.site, wanted.site)
+    # Spark would continue another checkpoint: one function may load one table after the other under one name.
+    if not before.starts_empty and not _is_one_place(before, wanted):
+        return messages.named_elsewhere(wanted.name, before.site, wanted.site)
     return None
 
 

@@ -19,7 +19,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.contract.object_paths import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.queries import query_messages as messages
@@ -34,6 +33,13 @@ from tidegate_spark.queries.entries import (
     retried,
 )
 from tidegate_spark.queries.query_hooks import QueryHooks
+from tidegate_spark.queries.refusals import (
+    DriverStoppingError,
+    NotContinuedError,
+    NotStartedError,
+    QueryRefusedError,
+    StateRefusedError,
+)
 from tidegate_spark.queries.same_query import note_functions
 from tidegate_spark.queries.sinks.file_sinks import SinkRefusedError, sink_of
 from tidegate_spark.queries.sinks.outputs import Output, output_of
@@ -43,43 +49,6 @@ from tidegate_spark.queries.writers import give_place, scripts_options, texts, w
 from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
-
-
-class QueryRefusedError(SystemExit):
-    """A query that cannot be given a checkpoint of its own.
-
-    Not an Exception: a script that catches those around ``start()`` would go on with one query less.
-    """
-
-    reason = Reason.QUERY_REFUSED
-
-
-class StateRefusedError(QueryRefusedError):
-    """A query that would read its state for something else."""
-
-    reason = Reason.STATE_SCHEMA
-
-
-class NotStartedError(QueryRefusedError):
-    """A query that cannot be started for a reason that is not the script's."""
-
-    def __init__(self, reason: Reason, message: str) -> None:
-        """Say why."""
-        super().__init__(message)
-        self.reason = reason
-
-
-class NotContinuedError(QueryRefusedError):
-    """A query that failed and is started again, of which only the next process can know that it is the same one."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        """Say how the driver ends: with the query's failure, as if nobody had started it again."""
-        super().__init__(outcome.message)
-        self.outcome = outcome
-
-
-class DriverStoppingError(SystemExit):
-    """``start()`` was called after the driver began to stop."""
 
 
 class Target(NamedTuple):
@@ -235,6 +204,7 @@ class Queries(QueryHooks):
         entry, before = self._admit(wanted if wanted.named else self._named(wanted))
         try:
             entry = self._with_directory(writer, entry, target)
+            self._ask_for_location(entry)
             location = self._location(entry)
             self._say_redirected(entry.name, own_location[-1], location)
             self._ask_others(writer, entry, target, output, earlier)
@@ -269,8 +239,20 @@ class Queries(QueryHooks):
             elif self.before_files is not None and not target.table:
                 files = sink_of(target.path, target.kind, earlier, writer_format(writer))
                 if files is not None:
-                    self.before_files(location, files)
+                    self.before_files(writer._spark, location, files)
         self._refuse_if(StateRefusedError, entry, self.why_not_its_state(writer, name, location, target.mode))
+
+    def _ask_for_location(self, entry: Entry) -> None:
+        """Have a named query refused that has another one's location: Spark would continue that one."""
+        if entry.named and not entry.starts_empty:
+            with self._refusing(entry.site):
+                why = self.before_named(entry.name, entry.location, self._runs)
+            self._refuse_if(QueryRefusedError, entry, why)
+
+    def _runs(self, name: str) -> bool:
+        with self._lock:
+            entry = self._entries.get(name)
+        return entry is not None and is_active(entry)
 
     def _refuse_if(self, kind: type[QueryRefusedError], entry: Entry, why: str) -> None:
         if why:
@@ -283,19 +265,14 @@ class Queries(QueryHooks):
         moved = next((each for each in started.values() if is_moved(each, wanted, has_failed)), None)
         if moved is not None:
             self._end_of_retry(moved, wanted, messages.RETRIED_ELSEWHERE)
-        try:
-            name = self.name_unnamed(wanted.site, wanted.location, frozenset(started))
-            return dataclasses.replace(wanted, name=name)
-        except UndecidedError as error:
-            for each in started.values():
-                self._end_of_retry(each, wanted, messages.RETRIED_AS_ANOTHER)
-            raise self._refused(QueryRefusedError(messages.unnamed_undecided(wanted.site, str(error)))) from error
-        except NewerStorageError as error:
-            raise self._refused(NotStartedError(Reason.NEWER_FORMAT, f"{error}.")) from error
-        except DamagedNotesError as error:
-            raise self._refused(NotStartedError(Reason.NOTES_DAMAGED, f"{error}.")) from error
-        except FaultError as error:
-            raise self._refused(NotStartedError(error.fault.reason, error.fault.message)) from error
+        with self._refusing(wanted.site):
+            try:
+                name = self.name_unnamed(wanted.site, wanted.location, frozenset(started))
+            except UndecidedError:
+                for each in started.values():
+                    self._end_of_retry(each, wanted, messages.RETRIED_AS_ANOTHER)
+                raise
+        return dataclasses.replace(wanted, name=name)
 
     def _admit(self, entry: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
@@ -354,6 +331,12 @@ class Queries(QueryHooks):
             yield
         except SinkRefusedError as error:
             raise self._refused(QueryRefusedError(f"the query started at {site}: {error}")) from error
+        except UndecidedError as error:
+            raise self._refused(QueryRefusedError(messages.unnamed_undecided(site, str(error)))) from error
+        except NewerStorageError as error:
+            raise self._refused(NotStartedError(Reason.NEWER_FORMAT, f"{error}.")) from error
+        except DamagedNotesError as error:
+            raise self._refused(NotStartedError(Reason.NOTES_DAMAGED, f"{error}.")) from error
         except FaultError as error:
             raise self._refused(NotStartedError(error.fault.reason, error.fault.message)) from error
 

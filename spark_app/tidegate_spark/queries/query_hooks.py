@@ -41,8 +41,14 @@ class QueryHooks:
     """
     forget_unnamed: Callable[[str], None] = lambda name: None
     """Called with the name of a query that has no name of its own, when its first start has failed."""
-    before_files: Callable[[str, Sink], None] | None = None
-    """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nothing is.
+    before_named: Callable[[str, str, Callable[[str], bool]], str] = lambda name, location, runs: ""
+    """Called with the name of a query that the script names, its checkpointLocation, and what says whether a query of a
+    name runs; returns why it must not start, empty if it may.
+
+    Raises NewerStorageError, DamagedNotesError and FaultError as :attr:`name_unnamed`.
+    """
+    before_files: Callable[[SparkSession, str, Sink], None] | None = None
+    """Called with session, checkpoint and sink of a query that writes files, before it starts; None: nothing is.
 
     Raises SinkRefusedError if it must not start, FaultError if it cannot for what is stored.
     """

@@ -146,6 +146,14 @@ def file_sink_stuck(path: str, batch: int, error: Exception) -> str:
     )
 
 
+def files_of_another_query(path: str, first: int, last: int) -> str:
+    return (
+        f"the log of the file sink {path} (_spark_metadata) has batches of another query, up to {last}: Spark would "
+        f"leave out the batches {first} to {last} of this one without an error. Give the query the name that it had "
+        "when it wrote there, or write to another path."
+    )
+
+
 def file_sink_rolled_back(path: str, batch: int, files: int) -> str:
     return (
         f"{path}: its log was rolled back to batch {batch} ({files} files of the log); the batches after it are "
@@ -275,11 +283,11 @@ def neither_of(names: Sequence[str]) -> str:
     )
 
 
-NOTES_CONTENDED = "Which unnamed query has which checkpointLocation cannot be noted: another process changes it, too."
+NOTES_CONTENDED = "Which query has which checkpointLocation cannot be noted: another process changes it, too."
 
 
 def notes_not_reached(error: Exception) -> str:
-    return f"The storage fails for what is noted of unnamed queries ({type(error).__name__})."
+    return f"The storage fails for what is noted of the queries' checkpointLocations ({type(error).__name__})."
 
 
 def unnamed_unknown(name: str, site: str) -> str:
@@ -303,6 +311,37 @@ def named_twice(name: str, other_site: str, site: str) -> str:
     return (
         f"two queries are named {name!r}: one started at {other_site}, another at {site}; give them different "
         "names with .queryName(...)."
+    )
+
+
+def named_elsewhere(name: str, other_site: str, site: str) -> str:
+    return (
+        f"two queries are named {name!r}, with different checkpointLocations: one started at {other_site}, another at "
+        f"{site}. The second would continue the state of the first, because state goes by the name: give them "
+        "different names with .queryName(...), or the same checkpointLocation if they are one query."
+    )
+
+
+def location_of_another(other: str) -> str:
+    return (
+        f"its checkpointLocation is that of query {other!r}, which Spark would continue; with another name it would "
+        f"start without state, because state goes by the name. If it is that query, name it .queryName({other!r}) at "
+        "each start; if it is a new one, give it another checkpointLocation."
+    )
+
+
+def location_taken(other: str) -> str:
+    return (
+        f"its checkpointLocation was another one, and is now that of query {other!r}: Spark would continue {other!r}, "
+        "and here it would continue its own state, because state goes by the name. If it is the query that it was, "
+        f"give it a checkpointLocation of its own; if it is {other!r}, name it .queryName({other!r})."
+    )
+
+
+def location_of_named(other: str) -> str:
+    return (
+        f"its checkpointLocation is that of query {other!r}. If it is that query, name it .queryName({other!r}); if it "
+        "is a new one, give it another checkpointLocation."
     )
 
 

@@ -50,6 +50,8 @@ class Application:
 
 NAME = "name"
 """The fact that is a query's name, if its checkpoint's directory has another one."""
+LOCATION = "location"
+"""The fact that is the digest of the checkpointLocation that the script gave a query which it names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class QueryAt:
     def called(self, directory: str) -> str:
         """Return the query's name; ``directory``: of its checkpoint, mostly the same."""
         return str(self.facts.get(NAME) or directory)
+
+    @property
+    def location(self) -> str:
+        """The digest of its location, empty if none is known."""
+        return str(self.facts.get(LOCATION) or "")
 
 
 @dataclass(frozen=True)
@@ -104,12 +111,16 @@ class Manifest:
     control: Kept | None = None
     """What is in force of the control stream; None if no query takes part."""
     locations: dict[str, str] = field(default_factory=dict)
-    """Query without a name -> digest of the checkpointLocation that the script gave it, whether it had a batch or not;
-    empty of one without a location."""
+    """Query to which the script gives no name -> digest of the checkpointLocation that it gave it, whether it had a
+    batch or not; empty of one without a location."""
 
     def body(self) -> bytes:
         """Return it as canonical JSON: equal manifests have equal bytes."""
         return to_json(self).encode()
+
+    def named_locations(self) -> dict[str, str]:
+        """Return which location each query had that the script names: name -> digest."""
+        return {query.called(at): query.location for at, query in self.queries.items() if query.location}
 
     def summary(self, published: bytes) -> Snapshot:
         """Return what the catalog says of it; ``published`` is the document as it stands in the bucket."""

@@ -86,7 +86,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
     held = reentry.hold(origin.repository, origin.id, holder)
     made = manifest.read(origin.repository, origin.id, held)
     _fill(origin, target, made, copiers)
-    location_notes.note_queries(target.repository, target.lineage, made.locations)
+    location_notes.note_queries(target.repository, target.lineage, made.locations, made.named_locations())
     return made
 
 

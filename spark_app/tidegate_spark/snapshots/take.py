@@ -183,6 +183,7 @@ def _copy(
         batches = _batches(layout, request, checkpoints)
         try:
             plan = _plan(repository, layout, checkpoints, batches, copiers)
+            plan = _with_named(repository, request, plan)
             locations = _locations(repository, request, plan)
         except VanishedError as error:
             # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
@@ -280,6 +281,19 @@ def _locations(repository: SnapshotRepository, request: Request, plan: _Plan) ->
         return at_pin
     batches = {query: at.batch for query, at in plan.queries.items()}
     return upgrade_pin.locations_now(repository, request.application.lineage, batches)
+
+
+def _with_named(repository: SnapshotRepository, request: Request, plan: _Plan) -> _Plan:
+    """Return a plan with the location that each query had which the script names: as :func:`_locations`."""
+    named = upgrade_pin.locations(repository, request.id, upgrade_pin.NAMED)
+    if named is None:
+        named = upgrade_pin.named_now(repository, request.application.lineage)
+    queries = dict(plan.queries)
+    for directory, at in plan.queries.items():
+        location = named.get(at.called(directory))
+        if location:
+            queries[directory] = replace(at, facts={**at.facts, manifest.LOCATION: location})
+    return replace(plan, queries=queries)
 
 
 def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""Which location the script gave each unnamed query of a lineage: ``names/unnamed-<lineage>.json``. I/O by the port.
+"""Which location the script gave each query of a lineage: ``names/unnamed-<lineage>.json``. I/O by the port.
 
-Unnamed queries are distinguished by their ``checkpointLocation`` alone. It may hold a secret, so a digest is noted, and
-never the location itself. The notes go with the state: a snapshot has them, and a lineage that starts from one gets
-them.
+Unnamed queries are distinguished by their ``checkpointLocation`` alone; of a named one it shows that the same query
+comes again under another name. It may hold a secret, so a digest is noted, and never the location itself. The notes go
+with the state: a snapshot has them, and a lineage that starts from one gets them.
 
 If a known query starts with another location, a move is noted. Until the query commits a batch the former location is
 in force, so that a start that fails loses nothing.
@@ -11,13 +11,16 @@ in force, so that a start that fails loses nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.object_paths import NAMES_PREFIX, checkpoint_directory
 from tidegate_spark.storage import storage_messages as messages
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.store import NewerStorageError, SnapshotError, naming_newer
+
+MOST_NAMED = 1000
+"""So many named queries are noted, the latest ones: a script may start another one each minute, for years."""
 
 
 class DamagedNotesError(SnapshotError):
@@ -35,6 +38,17 @@ class Move:
 
 
 @dataclass(frozen=True)
+class NamedQuery:
+    """A query that the script names, and that has a location."""
+
+    name: str
+    location: str
+    """Digest of the one with which it was started last."""
+    former: str = ""
+    """Of the one before, if it had another: whoever has that now may be meant to continue, too."""
+
+
+@dataclass(frozen=True)
 class LocationNotes:
     """What is noted of one lineage."""
 
@@ -42,6 +56,30 @@ class LocationNotes:
     """Name -> digest of its location, empty of a query without one."""
     moves: dict[str, Move] = field(default_factory=dict)
     """Name -> how it moves."""
+    named: tuple[NamedQuery, ...] = ()
+    """The queries that the script names; whose location was noted last is the last."""
+
+    def with_named(self, name: str, digest: str) -> LocationNotes:
+        """Return the notes with a named query that is about to start."""
+        known = self.of_named(name)
+        if known is not None and known.location == digest:
+            return self
+        others = [each for each in self.named if each.name != name]
+        latest = NamedQuery(name, digest, known.location if known is not None else "")
+        return replace(self, named=(*others, latest)[-MOST_NAMED:])
+
+    def of_named(self, name: str) -> NamedQuery | None:
+        """Return what is noted of a named query."""
+        return next((each for each in self.named if each.name == name), None)
+
+    def named_at(self, digest: str) -> list[str]:
+        """Return the named queries that have a location, or had it before; the latest first."""
+        return [each.name for each in reversed(self.named) if digest in (each.location, each.former)]
+
+    def unnamed_at(self, digest: str) -> list[str]:
+        """Return the unnamed queries that have a location, or are about to."""
+        moving = {name: move.location for name, move in self.moves.items()}
+        return [name for of in (self.queries, moving) for name, location in of.items() if location == digest]
 
     def in_force(self, newest: Callable[[str], int]) -> dict[str, str]:
         """Return name -> digest of the location of whoever committed its newest batch. Pure, but for ``newest``.
@@ -88,10 +126,20 @@ def write_if(objects: AppObjects, lineage: int, notes: LocationNotes, etag: str 
     return objects.store.put_if(notes_key(objects, lineage), to_json(notes).encode(), etag) is not None
 
 
-def note_queries(objects: AppObjects, lineage: int, queries: Mapping[str, str]) -> None:
-    """Note the queries of a lineage in which nothing has started yet; raises what the store's client raises."""
+def note_queries(
+    objects: AppObjects, lineage: int, queries: Mapping[str, str], named: Mapping[str, str] | None = None
+) -> None:
+    """Note the queries of a lineage in which nothing has started yet; raises what the store's client raises.
+
+    Args:
+        objects: the application's.
+        lineage: its.
+        queries: those without a name.
+        named: those that the script names, likewise name -> digest.
+    """
     key = notes_key(objects, lineage)
-    if queries:
-        objects.store.put(key, to_json(LocationNotes(dict(queries))).encode())
+    known = tuple(NamedQuery(name, digest) for name, digest in sorted((named or {}).items()))
+    if queries or known:
+        objects.store.put(key, to_json(LocationNotes(dict(queries), named=known)).encode())
     elif objects.store.get(key) is not None:
         objects.store.delete([key])  # of a lineage of the same number that was given up

@@ -50,10 +50,7 @@ def store_answers(place: str, answer: str) -> str:
 
 
 def notes_damaged(key: str, lineage: int, error: Exception) -> str:
-    return (
-        f"{key} is damaged ({error}): it says which query without a name has which checkpointLocation in lineage "
-        f"{lineage}"
-    )
+    return f"{key} is damaged ({error}): it says which query has which checkpointLocation in lineage {lineage}"
 
 
 def no_unnamed_query(name: str) -> str:

@@ -1,4 +1,9 @@
-"""Queries without a name go by their checkpointLocation, version after version; real S3 server, real Spark."""
+"""What a checkpointLocation shows: which query one without a name is, and that a named one is another than it says.
+
+Real S3 server, real Spark.
+"""
+
+from pathlib import Path
 
 from tidegate_spark.contract.protocol import EXIT_OK
 from tidegate_spark.contract.reasons import Reason
@@ -93,3 +98,33 @@ def test_damaged_notes_end_a_driver_with_the_way_on_and_stay_as_they_are(
     after = start_driver("app", "by_location.py", args=(ORDERS,), epoch=3)
     after.await_batch(2)
     assert end(after).keys() == {"main"}
+
+
+def test_a_query_under_another_name_leaves_out_no_input_silently(
+    start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "1.txt").write_text("first\n")
+    first = start_driver("app", "loading.py", args=("load-1", ORDERS, str(source), str(out)))
+    assert first.exit_code() == EXIT_OK, first.output[-3000:]
+    assert first.termination.reason is Reason.COMPLETED
+    (source / "2.txt").write_text("second\n")
+
+    named_anew = start_driver("app", "loading.py", args=("load-2", ORDERS, str(source), str(out)), epoch=2)
+    assert named_anew.exit_code() == EXIT_OK, named_anew.output[-3000:]
+    assert named_anew.termination.reason is Reason.QUERY_REFUSED
+    assert ".queryName('load-1')" in named_anew.termination.message
+
+    elsewhere = start_driver("app", "loading.py", args=("load-2", REFUNDS, str(source), str(out)), epoch=3)
+    assert elsewhere.exit_code() == EXIT_OK, elsewhere.output[-3000:]
+    assert elsewhere.termination.reason is Reason.QUERY_REFUSED
+    assert "leave out the batches 0 to 0" in elsewhere.termination.message
+    place = first.config.storage
+    assert object_store.keys(place.bucket, place.key("lineages", "1", "load-2") + "/") == []
+
+    as_before = start_driver("app", "loading.py", args=("load-1", ORDERS, str(source), str(out)), epoch=4)
+    assert as_before.exit_code() == EXIT_OK, as_before.output[-3000:]
+    assert as_before.termination.batches == {"load-1": 1}
+    written = "".join(path.read_text() for path in out.glob("part-*.json"))
+    assert sorted(written.split()) == ['{"value":"first"}', '{"value":"second"}']

@@ -32,7 +32,7 @@ from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing
 from tidegate_spark.storage.claim.claimed import Claim, Opening
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
-from tidegate_spark.storage.location_notes import LocationNotes, Move
+from tidegate_spark.storage.location_notes import LocationNotes, Move, NamedQuery
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError, SnapshotError
 from tidegate_testing.driver_process import driver_config
@@ -378,12 +378,26 @@ def test_the_locations_of_a_version_before_an_upgrade_are_read_and_written_as_th
     assert_written("upgrade-pin-with-locations", scene.content("upgrades/up-1.json"))
 
 
+def test_a_pin_has_the_locations_of_queries_that_the_script_names() -> None:
+    noted, kind = with_object("upgrades/up-1.json", stored("upgrade-pin-with-named")), upgrade_pin.NAMED
+    assert_read("upgrade-pin-with-named", upgrade_pin.locations(noted, "up-1", kind), {"orders": ORDERS})
+    scene = two_queries()
+    location_notes.note_queries(scene.repository(), 1, LOCATIONS, {"orders": ORDERS})
+    upgrade_pin.order_of(scene.repository(), "up-1", 1, "", LAYOUT)
+    assert_written("upgrade-pin-with-named", scene.content("upgrades/up-1.json"))
+    before = with_object("upgrades/up-1.json", stored("upgrade-pin-with-locations"))
+    assert upgrade_pin.locations(before, "up-1", kind) == {}
+
+
 def test_a_pin_of_before_locations_were_noted_has_none_and_a_snapshot_that_is_no_pin_goes_by_its_lineage() -> None:
     assert upgrade_pin.locations(with_object("upgrades/up-1.json", stored("upgrade-pin")), "up-1") == {}
     assert upgrade_pin.locations(application(), "nightly-1") is None
 
 
 NOTES = LocationNotes(LOCATIONS, {"main": Move("cd93af3200000000cd93af3200000000", 7)})
+ORDERS = "11f2b1c300000000cd93af3200000000"
+MOVED = NamedQuery("by day", "33f2b1c300000000cd93af3200000000", former="22f2b1c300000000cd93af3200000000")
+NOTES_WITH_NAMED = dataclasses.replace(NOTES, named=(NamedQuery("orders", ORDERS), MOVED))
 
 
 def read_locations(body: bytes) -> LocationNotes:
@@ -567,7 +581,9 @@ FORMS = [
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
-    Form("location-notes", NOTES, read_locations, note_locations),
+    # From before queries that the script names were noted.
+    Form("location-notes", NOTES, read_locations, None),
+    Form("location-notes-with-named", NOTES_WITH_NAMED, read_locations, note_locations),
     Form("notices", NOTICES, read_notices, give_notice),
 ]
 

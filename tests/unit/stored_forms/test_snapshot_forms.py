@@ -107,6 +107,16 @@ LOCATED = dataclasses.replace(
         "bare": "",
     },
 )
+# The script names this one.
+NAMED = dataclasses.replace(
+    LOCATED,
+    queries={
+        "main": MANIFEST.queries["main"],
+        "dedupe": QueryAt(
+            7, "v1\n{}\n-", {"stateless": True, "name": "de dupe", "location": "11f2b1c300000000cd93af3200000000"}
+        ),
+    },
+)
 
 EXPORT = ExportManifest(
     version=1,
@@ -144,6 +154,13 @@ FORMS = [
     Form("manifest", MANIFEST, lambda body: manifest.parse(body, "there"), None),
     Form(
         "manifest-with-locations", LOCATED, lambda body: manifest.parse(body, "there"), Manifest.body, to_the_byte=True
+    ),
+    Form(
+        "manifest-with-named-locations",
+        NAMED,
+        lambda body: manifest.parse(body, "there"),
+        Manifest.body,
+        to_the_byte=True,
     ),
     Form("export", EXPORT, lambda body: exported.parse(body, "there"), ExportManifest.body, to_the_byte=True),
 ]

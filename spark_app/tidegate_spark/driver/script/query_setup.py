@@ -15,6 +15,7 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import source_cleaning
 from tidegate_spark.queries.empty_starts import EmptyStarts
+from tidegate_spark.queries.noted_queries import NotedQueries
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.queries.sinks import file_sinks
 from tidegate_spark.queries.sinks.file_sinks import Sink
@@ -59,16 +60,17 @@ class QuerySetup:
         unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version)
         queries.name_unnamed, queries.forget_unnamed = unnamed.name, unnamed.forget
         queries.before_state = StateGuard(self.environment.work_directory, of_version).refusal_of
-        if file_sinks.may_know_other_batches(config, FIRST_LINEAGE):
-            queries.before_files = functools.partial(self._roll_files_back, session)
+        queries.before_named = NotedQueries(config.lineage, connect, as_fault=as_fault).refusal_of
         if rehearses:
             return
+        knows_others = file_sinks.may_know_other_batches(config, FIRST_LINEAGE)
+        queries.before_files = self._roll_files_back if knows_others else file_sinks.refuse_another_log
         queries.on_start = functools.partial(query_names.note_from, connect)
         queries.before_output = OutputRegistry(config, connect, self.storage.original).refusal_of
         queries.before_table = Tables(
             session,
             notice,
-            queries.before_files,
+            self._roll_files_back if knows_others else None,
             apart=self.environment.on_kubernetes,
             pinned=config.pin is not None,
         ).before_query

@@ -29,7 +29,7 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.outcome import Outcome
-from tidegate_spark.queries.queries import DriverStoppingError, NotContinuedError, QueryRefusedError
+from tidegate_spark.queries.refusals import DriverStoppingError, NotContinuedError, QueryRefusedError
 from tidegate_spark.storage.claim.claiming import BehindError
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})

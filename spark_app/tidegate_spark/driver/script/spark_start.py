@@ -28,7 +28,7 @@ from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import values_of_launch
-from tidegate_spark.queries.queries import DriverStoppingError
+from tidegate_spark.queries.refusals import DriverStoppingError
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import FaultError
 

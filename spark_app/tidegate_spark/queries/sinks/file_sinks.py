@@ -95,13 +95,55 @@ def check_begins_here(going: list[str], commits: Iterable[str]) -> None:
         )
 
 
+def is_queries_own(entries: Iterable[str], last: int) -> bool:
+    """Return whether a sink's log is of the query that is about to write there: of its batches alone. Pure.
+
+    Args:
+        entries: names in the log.
+        last: the last batch that the query has begun, -1 if there is none.
+    """
+    return newest_in(entries) <= last
+
+
+def newest_in(entries: Iterable[str]) -> int:
+    """Return the newest batch in a sink's log, -1 if it has none; ``entries``: the names in it. Pure."""
+    return max((batch for batch in map(batch_in, entries) if batch is not None), default=-1)
+
+
+def refuse_another_log(session: Any, checkpoint: str, sink: Sink) -> None:
+    """Check that a sink's log has no batches beyond those of the query's checkpoint.
+
+    A query writes its offsets before the sink's log. So in a lineage without a history before it, later batches are
+    those of another query, of a program that ran elsewhere, or of one that had another name.
+
+    Args:
+        session: the query's.
+        checkpoint: its.
+        sink: where it writes.
+
+    Raises:
+        SinkRefusedError: there are some; Spark would leave out the query's batches of these numbers.
+    """
+    names = _names(session, f"{sink.path.rstrip('/')}/{METADATA}")
+    if not names:
+        return
+    last = last_begun(session, checkpoint)
+    if not is_queries_own(names, last):
+        raise SinkRefusedError(messages.files_of_another_query(sink.path, last + 1, newest_in(names)))
+
+
+def last_begun(session: Any, checkpoint: str) -> int:
+    """Return the last batch that a query has begun, -1 if there is none; asks the JVM."""
+    return max((int(name) for name in _names(session, f"{checkpoint}/offsets") if is_number(name)), default=-1)
+
+
 def roll_back(
     session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, str], None], *, others: bool = False
 ) -> None:
     """Take back what a sink remembers of batches that the query's checkpoint does not know.
 
     Args:
-        session: the Spark session.
+        session: the query's.
         checkpoint: the query's, in this lineage.
         sink: where it writes.
         notice: gives the user a notice once: reason and message.
@@ -114,7 +156,7 @@ def roll_back(
     names = _names(session, log)
     if not names:
         return
-    last = max((int(name) for name in _names(session, f"{checkpoint}/offsets") if is_number(name)), default=-1)
+    last = last_begun(session, checkpoint)
     try:
         going = to_remove(names, last)
         if others:
@@ -124,7 +166,7 @@ def roll_back(
     for name in going:
         # The newest first: whatever it is interrupted at, what is left is whole.
         place = session._jvm.org.apache.hadoop.fs.Path(log, name)
-        place.getFileSystem(session._jsc.hadoopConfiguration()).delete(place, False)
+        place.getFileSystem(_settings(session)).delete(place, False)
     if going:
         notice(
             Reason.FILE_SINK_ROLLED_BACK,
@@ -175,7 +217,12 @@ def _names(session: Any, directory: str) -> list[str]:
 def names_in(session: Any, directory: str) -> list[str] | None:
     """Return the names in a directory, None if there is none; asks the JVM."""
     place = session._jvm.org.apache.hadoop.fs.Path(directory)
-    store = place.getFileSystem(session._jsc.hadoopConfiguration())
+    store = place.getFileSystem(_settings(session))
     if not store.exists(place):
         return None
     return [str(status.getPath().getName()) for status in store.listStatus(place)]
+
+
+def _settings(session: Any) -> Any:
+    """Return what Spark reaches the sink with: Hadoop keeps a client as it was made first, for whoever comes next."""
+    return session._jsparkSession.sessionState().newHadoopConf()

@@ -20,7 +20,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.sinks.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
+from tidegate_spark.queries.sinks.file_sinks import (
+    FORMATS,
+    METADATA,
+    Sink,
+    SinkRefusedError,
+    batch_in,
+    is_queries_own,
+    names_in,
+    newest_in,
+)
 
 SESSION_CATALOG = "spark_catalog"
 IN_MEMORY = "in-memory"
@@ -70,17 +79,6 @@ def refusal(table: Table, is_pods_own: Callable[[str], bool]) -> str:
     return messages.table_without_catalog(table.name, table.provider, table.catalog)
 
 
-def is_queries_own(entries: Iterable[str], last: int) -> bool:
-    """Return whether a sink's log is of the query that is about to write there: of its batches alone. Pure.
-
-    Args:
-        entries: names in the log.
-        last: the last batch that the query has begun, -1 if there is none.
-    """
-    batches = (batch_in(name) for name in entries)
-    return max((batch for batch in batches if batch is not None), default=-1) <= last
-
-
 def is_elsewhere(commits: Iterable[str], entries: Iterable[str] | None) -> bool:
     """Return whether a query has put its earlier batches out elsewhere: it has some, and its sink's log has none. Pure.
 
@@ -117,7 +115,7 @@ class Tables:
         self,
         session: SparkSession,
         notice: Callable[[str, str, bool], None],
-        roll_back: Callable[[str, Sink], None] | None,
+        roll_back: Callable[[SparkSession, str, Sink], None] | None,
         *,
         apart: bool,
         pinned: bool,
@@ -127,7 +125,7 @@ class Tables:
         Args:
             session: the Spark session.
             notice: gives the user a notice once: reason, message, whether it is a warning.
-            roll_back: called with a checkpoint and a file sink that may know batches of another history.
+            roll_back: called with session, checkpoint and a file sink that may know batches of another history.
             apart: executors have folders of their own.
             pinned: this is the first launch of a version.
         """
@@ -156,16 +154,16 @@ class Tables:
         if why:
             raise SinkRefusedError(why)
         if found.sink is not None and self._roll_back is not None:
-            self._roll_back(checkpoint, found.sink)
-        last = max(map(int, filter(str.isdigit, names_in(self._session, f"{checkpoint}/offsets") or ())), default=-1)
+            self._roll_back(writer._spark, checkpoint, found.sink)
+        last = newest_in(names_in(writer._spark, f"{checkpoint}/offsets") or ())
         moved = False
         if found.sink is not None:
-            log_names = names_in(self._session, f"{found.location.rstrip('/')}/{METADATA}")
+            log_names = names_in(writer._spark, f"{found.location.rstrip('/')}/{METADATA}")
+            if not is_queries_own(log_names or (), last):
+                raise SinkRefusedError(messages.table_of_another_query(found.name, found.location))
             if log_names is not None and not found.exists and not found.own_path:
-                if not is_queries_own(log_names, last):
-                    raise SinkRefusedError(messages.table_of_another_query(found.name, found.location))
                 writer.option("path", found.location)
-            moved = is_elsewhere(names_in(self._session, f"{checkpoint}/commits") or (), log_names)
+            moved = is_elsewhere(names_in(writer._spark, f"{checkpoint}/commits") or (), log_names)
         if last < 0 or self._pinned or moved:
             self._say(query, found, moved=moved)
 

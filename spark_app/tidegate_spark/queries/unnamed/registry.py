@@ -5,25 +5,24 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.noting import TRIES, has_state, of_storage
 from tidegate_spark.queries.unnamed import script_text
 from tidegate_spark.queries.unnamed.naming import Known, Named, UndecidedError, digest_of, name_for
-from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, OFFSETS
+from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.location_notes import LocationNotes, Move
 from tidegate_spark.storage.s3_client import FaultError
-from tidegate_spark.storage.store import NewerStorageError
 
 log = logging.getLogger("tidegate")
-_TRIES = 5
-"""So often another process may have noted something meanwhile."""
 
 
 def in_thread(work: Callable[[], None]) -> None:
@@ -80,7 +79,7 @@ class UnnamedQueries:
             if again is not None:  # start() says whether it may be; the storage, which may fail, is asked for nothing
                 return again
             first = not self._started
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 name = self._try(site, location, others)
                 if name is not None:
                     break
@@ -114,6 +113,7 @@ class UnnamedQueries:
         )
         try:
             named = name_for(location, known)
+            self._refuse_named_ones(notes, named, location, known)
         except UndecidedError:
             self._note_no_move()
             raise
@@ -142,14 +142,22 @@ class UnnamedQueries:
         }
         settled = {name: of for name, of in noted.items() if name in notes.queries}
         if noted.get(named.name) == digest or not named.supposed:
-            return LocationNotes({**settled, named.name: digest}, moves)
+            return replace(notes, queries={**settled, named.name: digest}, moves=moves)
         move = Move(digest, self._newest(objects, named.name))
-        return LocationNotes(settled, {**moves, named.name: move})
+        return replace(notes, queries=settled, moves={**moves, named.name: move})
+
+    def _refuse_named_ones(self, notes: LocationNotes, named: Named, location: str, known: Known) -> None:
+        """Raise UndecidedError if a new query has the location of one that the script named, and names no more."""
+        digest = digest_of(location)
+        if not digest or known.has_state(named.name):
+            return
+        for other in notes.named_at(digest):
+            if other != named.name and (other in known.started or known.has_state(other)):
+                raise UndecidedError(messages.location_of_named(other))
 
     def _has_state(self, objects: AppObjects, name: str) -> bool:
-        batches = objects.lineage_key(self._lineage, name, OFFSETS) + "/"
         with self._storage():
-            return next(iter(objects.store.list(batches)), None) is not None
+            return has_state(objects, self._lineage, name)
 
     def _newest(self, objects: AppObjects, name: str) -> int:
         commits = objects.lineage_key(self._lineage, name, COMMITS) + "/"
@@ -159,29 +167,19 @@ class UnnamedQueries:
     def _note_no_move(self) -> None:
         """Note no more that a query moves which was taken for the only one, and is not."""
         try:
-            for _ in range(_TRIES if self._supposed else 0):
+            for _ in range(TRIES if self._supposed else 0):
                 objects = self._connect()
                 notes, etag = location_notes.read(objects, self._lineage)
                 kept = {name: move for name, move in notes.moves.items() if name != self._supposed}
                 if kept == notes.moves or location_notes.write_if(
-                    objects, self._lineage, LocationNotes(notes.queries, kept), etag
+                    objects, self._lineage, replace(notes, moves=kept), etag
                 ):
                     return
         except Exception as error:  # whatever it is: the refusal says what to do
             log.warning("query %r: its location is still noted as one that changes: %s", self._supposed, error)
 
-    @contextmanager
-    def _storage(self) -> Iterator[None]:
-        """Have what the store's client raises as the storage's fault: the script has no part in it."""
-        try:
-            yield
-        except (FaultError, NewerStorageError, location_notes.DamagedNotesError):
-            raise
-        except Exception as error:
-            fault = self._as_fault(error)
-            if not isinstance(fault, FaultError):
-                fault = FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.notes_not_reached(error)))
-            raise fault from error
+    def _storage(self) -> AbstractContextManager[None]:
+        return of_storage(self._as_fault)
 
     def _tell_unknown(self, site: str, name: str) -> None:
         """Say at the first start, and not when it fails, what the script's text does not show."""

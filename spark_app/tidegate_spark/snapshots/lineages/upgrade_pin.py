@@ -18,8 +18,8 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import SnapshotError, naming_newer
 
-LOCATIONS = "locations"
-"""Query -> digest of its location, of the unnamed queries of the previous version."""
+LOCATIONS, NAMED = "locations", "named"
+"""Query -> digest of its location, of the previous version's unnamed queries, and of those that its script names."""
 
 
 class StateMissingError(SnapshotError):
@@ -50,8 +50,8 @@ def order_of(
         batches = _committed(repository, lineage, layout)
         if not batches:
             raise StateMissingError(f"lineage {lineage} holds no committed batch")
-        locations = locations_now(repository, lineage, batches)
-        noted = {"lineage": lineage, "batches": batches, **({LOCATIONS: locations} if locations else {})}
+        kinds = {LOCATIONS: locations_now(repository, lineage, batches), NAMED: named_now(repository, lineage)}
+        noted = {"lineage": lineage, "batches": batches, **{kind: of for kind, of in kinds.items() if of}}
         body = json.dumps(noted, sort_keys=True).encode()
         repository.store.put_if(key, body, None)
         found = repository.store.get(key)
@@ -59,8 +59,13 @@ def order_of(
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
 
 
-def locations(repository: SnapshotRepository, name: str) -> dict[str, str] | None:
-    """Return which location each unnamed query had in the previous version, query -> digest, None: of no upgrade's pin.
+def locations(repository: SnapshotRepository, name: str, kind: str = LOCATIONS) -> dict[str, str] | None:
+    """Return which location each query had in the previous version, query -> digest, None: of no upgrade's pin.
+
+    Args:
+        repository: the application's.
+        name: the pin's id.
+        kind: :data:`LOCATIONS` of the unnamed queries, or :data:`NAMED`.
 
     Raises:
         NewerStorageError: a newer Tidegate wrote it down.
@@ -75,7 +80,7 @@ def locations(repository: SnapshotRepository, name: str) -> dict[str, str] | Non
         content = json.loads(found[0])
         with naming_newer(key):
             check_format(content)
-        noted = content.get(LOCATIONS, {})
+        noted = content.get(kind, {})
     except (ValueError, AttributeError) as error:
         raise SnapshotError(f"{key} does not say what an upgrade began with") from error
     if not isinstance(noted, dict) or not all(isinstance(digest, str) for digest in noted.values()):
@@ -99,6 +104,11 @@ def locations_now(repository: SnapshotRepository, lineage: int, batches: Mapping
     in_force = notes.in_force(lambda query: batches.get(query, -1))
     # What only moved is state from before locations were noted, and is to be that after a rollback, too.
     return {name: digest for name, digest in in_force.items() if name in notes.queries}
+
+
+def named_now(repository: SnapshotRepository, lineage: int) -> dict[str, str]:
+    """Return which location each query of a lineage has that the script names, name -> digest; raises likewise."""
+    return {query.name: query.location for query in location_notes.read(repository, lineage)[0].named}
 
 
 def is_noted(repository: SnapshotRepository, name: str) -> bool:

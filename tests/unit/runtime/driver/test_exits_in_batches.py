@@ -12,7 +12,7 @@ from pyspark.sql.utils import ForeachBatchFunction
 from tidegate_spark.driver.script.end import script_end
 from tidegate_spark.driver.script.script_entry import ScriptRefusedError
 from tidegate_spark.process.faults.foreign_text import python_error_in
-from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
+from tidegate_spark.queries.refusals import DriverStoppingError, QueryRefusedError
 
 INSIDE = "inside a batch, which is not committed; the next start runs it again."
 

@@ -6,11 +6,13 @@ import pytest
 
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
+from tidegate_spark.queries.sinks import file_sinks
 from tidegate_spark.queries.sinks.file_sinks import (
     Sink,
     SinkRefusedError,
     check_begins_here,
     may_know_other_batches,
+    refuse_another_log,
     sink_of,
     to_remove,
 )
@@ -54,6 +56,29 @@ def test_the_batches_after_the_last_one_are_rolled_back_the_newest_first(
 def test_a_log_that_would_not_be_whole_without_them_is_left_as_it_is(names: list[str], last: int, message: str) -> None:
     with pytest.raises(SinkRefusedError, match=message):
         to_remove(names, last)
+
+
+@pytest.mark.parametrize(
+    ("entries", "offsets", "message"),
+    [
+        ([], [], ""),
+        (log(0, 1, 2), ["0", "1", "2"], ""),
+        (log("9.compact", 10), ["10", "11", ".11.tmp"], ""),
+        ([".0.crc", "_started"], [], ""),
+        (log(0, 1, 2), [], "leave out the batches 0 to 2"),
+        (log("9.compact", 10), ["4", "5"], "leave out the batches 6 to 10"),
+    ],
+)
+def test_a_log_with_batches_that_the_query_does_not_have_is_another_ones(
+    entries: list[str], offsets: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {"s3a://out/_spark_metadata": entries, "s3a://ckpt/offsets": offsets}
+    monkeypatch.setattr(file_sinks, "names_in", lambda _, folder: folders.get(folder))
+    if not message:
+        refuse_another_log(None, "s3a://ckpt", Sink("s3a://out/"))
+        return
+    with pytest.raises(SinkRefusedError, match=f"another query.*{message}.*write to another path"):
+        refuse_another_log(None, "s3a://ckpt", Sink("s3a://out/"))
 
 
 @pytest.mark.parametrize(

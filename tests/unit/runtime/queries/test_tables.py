@@ -1,6 +1,7 @@
 """Tables of ``toTable``: which a query may not write to, and whose the folder of one is. Pure."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +9,7 @@ from tidegate_spark.contract.protocol import WORK_DIRECTORY
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.sinks import tables
-from tidegate_spark.queries.sinks.file_sinks import Sink
+from tidegate_spark.queries.sinks.file_sinks import Sink, is_queries_own
 from tidegate_spark.queries.sinks.tables import (
     Given,
     Table,
@@ -16,7 +17,6 @@ from tidegate_spark.queries.sinks.tables import (
     folder_of_pod,
     is_elsewhere,
     is_mounted,
-    is_queries_own,
     refusal,
 )
 
@@ -133,7 +133,7 @@ def test_a_table_that_is_another_one_than_before_is_told_at_any_start(
     of_driver = Tables(None, lambda *said: events.append(said), None, apart=True, pinned=False)  # type: ignore[arg-type] # asked by what is put in its place
 
     def start() -> None:
-        of_driver.before_query(None, "main", "s3a://bucket/c", "events", Given("parquet"))  # type: ignore[arg-type] # likewise
+        of_driver.before_query(SimpleNamespace(_spark=None), "main", "s3a://bucket/c", "events", Given("parquet"))  # type: ignore[arg-type] # likewise
 
     start()
     ((reason, message, warning),) = events

@@ -11,7 +11,8 @@ from tidegate_spark.contract.protocol import Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.entries import Entry
-from tidegate_spark.queries.queries import Queries, QueryRefusedError
+from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.refusals import QueryRefusedError
 from tidegate_spark.queries.unnamed.naming import UndecidedError, digest_of, name_of, plain_location
 from tidegate_spark.queries.unnamed.registry import UnnamedQueries
 from tidegate_spark.snapshots.lineages import upgrade_pin

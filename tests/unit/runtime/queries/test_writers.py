@@ -1,5 +1,6 @@
 """A writer that the script keeps and starts again is the query that it was, whatever it was given meanwhile."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.script.script import outcome_of_refusal
@@ -15,7 +17,8 @@ from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE
 from tidegate_spark.queries import entries
-from tidegate_spark.queries.queries import NotContinuedError, Queries, QueryRefusedError, Target
+from tidegate_spark.queries.queries import Queries, Target
+from tidegate_spark.queries.refusals import NotContinuedError, QueryRefusedError
 from tidegate_spark.queries.unnamed.naming import UndecidedError
 from tidegate_testing.driver_process import driver_config
 
@@ -84,6 +87,20 @@ class Script:
         self._queries.on_failure = self.failed.append
         self.named: list[str] = []
         self._queries.name_unnamed = self._name
+        self.empty = False
+        self._queries.directory_of = self._directory
+        self.why = ""
+        self.asked: list[tuple[str, str]] = []
+        self._queries.before_named = self._refusal
+
+    def _directory(self, writer: Any, name: str, kind: str, mode: str) -> str:
+        return start_directory(name, 1) if self.empty else checkpoint_directory(name)
+
+    def _refusal(self, name: str, location: str, runs: Callable[[str], bool]) -> str:
+        assert runs(name)
+        assert not runs("other")
+        self.asked.append((name, location))
+        return self.why
 
     def _name(self, site: str, location: str, others: frozenset[str]) -> str:
         if self.cannot_name:
@@ -181,3 +198,28 @@ def test_so_does_one_that_may_be_one_query_or_another() -> None:
     with pytest.raises(NotContinuedError):
         script.start(Writer("socket"))
     assert script.refused == []
+
+
+def test_a_name_comes_again_with_its_location_alone_unless_each_start_has_a_checkpoint_of_its_own() -> None:
+    script = Script()
+    script.start(Writer(), "orders", checkpointLocation=OWN)
+    assert script.start(Writer(), "orders", checkpointLocation=f"file://{OWN}/") == f"orders in {LINEAGE}/orders"
+    for other in ({"checkpointLocation": f"{OWN}-2"}, {}):
+        with pytest.raises(QueryRefusedError, match=r"two queries are named 'orders', with different checkpoint"):
+            script.start(Writer(), "orders", **other)
+    script.empty = True
+    script.start(Writer(), "events", checkpointLocation=OWN)
+    assert script.start(Writer(), "events").startswith(f"events in {LINEAGE}/events.empty-start-")
+
+
+def test_why_a_location_is_another_querys_ends_the_driver_and_is_not_asked_of_empty_starts() -> None:
+    script = Script()
+    script.why = "its checkpointLocation is that of query 'load-1'"
+    with pytest.raises(QueryRefusedError, match=r"query 'load-2' started at .*: its checkpointLocation is that of"):
+        script.start(Writer(), "load-2", checkpointLocation=OWN)
+    assert script.refused == [Reason.QUERY_REFUSED]
+    assert script.asked == [("load-2", OWN)]
+    script.start(Writer())
+    script.empty = True
+    script.start(Writer(), "load-2", checkpointLocation=OWN)
+    assert script.asked == [("load-2", OWN)]

@@ -236,9 +236,10 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
                 "A query cannot run safely: two share a checkpoint, one without a name may be one query or another, a "
-                "fork would write where its original writes, an export was not read completely, a file sink would "
-                "leave batches out, a table would not outlast the driver, or the checkpoint is from before the query "
-                "used tidegate_spark.control.controlled(). The message says which."
+                "new name has the checkpointLocation of a query that has state, a fork would write where its original "
+                "writes, an export was not read completely, a file sink would leave batches out, a table would not "
+                "outlast the driver, or the checkpoint is from before the query used "
+                "tidegate_spark.control.controlled(). The message says which."
             ),
             remedy=(
                 "Change the query as the message says; then set spec.application.image to the changed image, or change "
@@ -426,7 +427,7 @@ AREA = Area(
             (Place.EVENT,),
             (
                 "The script names a checkpointLocation of its own, which is not used: the checkpoint is in the storage "
-                "of the application."
+                "of the application, by the query's name. A query that has another one's location is refused."
             ),
             page="guide/write.md",
         ),

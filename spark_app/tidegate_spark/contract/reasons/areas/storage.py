@@ -90,9 +90,10 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "The object in the application's folder that says which query without a name has which "
-                "checkpointLocation (names/unnamed-<lineage>.json; the message names it) is damaged. No query without "
-                "a name starts, and no snapshot of the lineage is taken. Tidegate does not replace the object."
+                "The object in the application's folder that says which query has which checkpointLocation "
+                "(names/unnamed-<lineage>.json; the message names it) is damaged. No query without a name starts, no "
+                "new one with a name and a checkpointLocation, and no snapshot of the lineage is taken. Tidegate does "
+                "not replace the object."
             ),
             remedy=(
                 "Restore the object from an older object version in the bucket. If there is none, delete it, and give "

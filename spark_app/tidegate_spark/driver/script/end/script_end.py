@@ -30,7 +30,7 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.this_process import InPlaceOf
-from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
+from tidegate_spark.queries.refusals import DriverStoppingError, QueryRefusedError
 
 log = logging.getLogger("tidegate")
 
