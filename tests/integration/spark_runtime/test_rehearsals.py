@@ -107,6 +107,19 @@ def test_a_child_process_that_asks_for_spark_writes_nothing_and_the_queries_are_
     assert "a child process of the script was refused Spark" in new.termination.message
 
 
+def test_a_query_that_code_in_the_jvm_starts_writes_nothing_and_ends_the_rehearsal(
+    copied: DriverProcess, start_driver: StartDriver, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+    new = rehearse(start_driver, copied.config.storage, "jvm_beside.py", str(written), batches=1000)
+    assert new.exit_code() == EXIT_OK, new.output[-3000:]
+    assert not list(written.glob("*.json"))
+    end = new.termination.rehearsal
+    assert end is not None
+    assert (end.result, end.what) == (FAILED, Reason.PLAN_INCOMPATIBLE)
+    assert "was started by code in the JVM" in new.termination.message
+
+
 def test_what_a_killed_one_leaves_goes_with_the_copy(
     copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:

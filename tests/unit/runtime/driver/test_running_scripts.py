@@ -303,7 +303,7 @@ def test_a_traceback_has_the_frames_that_it_has_under_python(tmp_path: Path, pro
         assert "tidegate" not in "".join(lines)
         return lines
 
-    assert frames("-c", AS_DRIVER.format(main=str(main))) == frames(str(main))
+    assert frames("-c", AS_DRIVER.format(main=str(main), folder=str(main.parent))) == frames(str(main))
 
 
 def test_of_a_group_of_exceptions_the_first_one_is_the_message() -> None:
