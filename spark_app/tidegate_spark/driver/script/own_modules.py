@@ -64,24 +64,32 @@ class OwnModules:
             fromlist: Any = (),
             level: int = 0,
         ) -> ModuleType:
-            top = name.partition(".")[0] if level == 0 else _package_of(globals).partition(".")[0]
-            if top in self._runtimes or top in self._undecided:
-                importer = sys._getframe(1).f_globals if globals is None else globals
-                whole = importlib.util.resolve_name("." * level + name, _package_of(importer)) if level else name
+            try:
+                top = name.partition(".")[0] if level == 0 else _package_of(globals).partition(".")[0]
+                if top in self._runtimes or top in self._undecided:
+                    importer = sys._getframe(1).f_globals if globals is None else globals
+                    whole = importlib.util.resolve_name("." * level + name, _package_of(importer)) if level else name
 
-                def run() -> ModuleType:
-                    return by_statement(name, globals, locals, fromlist, level)
+                    def run() -> ModuleType:
+                        return by_statement(name, globals, locals, fromlist, level)
 
-                return self._import(top, importer, run, lambda known: _loaded(known, top, whole, fromlist))
-            return by_statement(name, globals, locals, fromlist, level)
+                    return self._import(top, importer, run, lambda known: _loaded(known, top, whole, fromlist))
+                return by_statement(name, globals, locals, fromlist, level)
+            except BaseException as error:
+                _leave_out_our_frames(error)
+                raise
 
         @functools.wraps(by_name)
         def import_module(name: str, package: str | None = None) -> ModuleType:
-            top = (package or "" if name.startswith(".") else name).partition(".")[0]
-            if top in self._runtimes or top in self._undecided:
-                importer = sys._getframe(1).f_globals
-                return self._import(top, importer, lambda: by_name(name, package), lambda known: known.get(name))
-            return by_name(name, package)
+            try:
+                top = (package or "" if name.startswith(".") else name).partition(".")[0]
+                if top in self._runtimes or top in self._undecided:
+                    importer = sys._getframe(1).f_globals
+                    return self._import(top, importer, lambda: by_name(name, package), lambda known: known.get(name))
+                return by_name(name, package)
+            except BaseException as error:
+                _leave_out_our_frames(error)
+                raise
 
         builtins.__import__, importlib.import_module = import_here, import_module
 
@@ -146,6 +154,14 @@ class OwnModules:
             self._in_place_for = None
             known.update(_modules_of(top))
             _replace(known, of_script)
+
+
+def _leave_out_our_frames(error: BaseException) -> None:
+    """Have a traceback lead from who imports to what is imported: a bare ``raise`` adds no frame again."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    error.__traceback__ = trace
 
 
 def _replace(modules: Mapping[str, ModuleType], others: Mapping[str, ModuleType]) -> None:
