@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from tidegate_spark.jvm.descriptors import identity
 from tidegate_spark.process.this_process import InPlaceOf
@@ -25,7 +26,11 @@ def keep_open() -> None:
     """
     process, close, close_range = os.getpid(), os.close, os.closerange
     numbers = [int(each) for each in os.listdir("/proc/self/fd")]
-    which = {number: found for number in numbers if number >= STREAMS and (found := identity(number)) is not None}
+    which = {
+        number: found
+        for number in numbers
+        if number >= STREAMS and _is_a_connection(number) and (found := identity(number)) is not None
+    }
 
     def is_ours(number: int) -> bool:
         # One that the runtime has closed since may be the script's by now.
@@ -44,3 +49,16 @@ def keep_open() -> None:
         close_range(begin, fd_high)
 
     os.close, os.closerange = InPlaceOf("os", close, close_one), InPlaceOf("os", close_range, close_others)
+
+
+def _is_a_connection(number: int) -> bool:
+    """Return whether a descriptor is of a socket or a pipe: each of these is a thing of its own.
+
+    Two descriptors of a file, or of ``/dev/null``, look alike. Of those that the runtime has closed since, the script
+    may have one of the same number, and has to be able to close it.
+    """
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        return False
+    return stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)

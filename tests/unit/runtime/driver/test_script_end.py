@@ -366,3 +366,21 @@ os._exit(0)
 """)
     assert done.stdout.replace("x", "").split("\n") == ["closed", "closed", "", "closed in the child"], done.stderr
     assert done.stdout.count("x") == 300_000
+
+
+def test_a_file_that_a_program_opens_under_a_number_of_before_is_its_own_to_close() -> None:
+    """Two descriptors of /dev/null look alike, and ``subprocess`` closes what it has opened by its number."""
+    done = run_apart("""
+import os
+from tidegate_spark.driver.script.own_descriptors import keep_open
+
+before = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+number = before.fileno()
+keep_open()
+before.close()  # as the runtime closes
+assert os.open(os.devnull, os.O_RDONLY) == number
+os.close(number)
+print("closed", flush=True)
+os._exit(0)
+""")
+    assert done.stdout == "closed\n", done.stderr
