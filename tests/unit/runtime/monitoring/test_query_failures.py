@@ -91,7 +91,7 @@ def test_a_driver_that_goes_on_after_its_script_says_once_for_which_queries(
 ) -> None:
     lines: list[str] = []
     monkeypatch.setattr(driver_module.log, "info", lambda form, *values: lines.append(form % values))
-    monkeypatch.setattr(driver_module, "what_goes_on", list)
+    monkeypatch.setattr(driver_module, "waiting", lambda: lambda: False)
     monkeypatch.setattr(watch, "first_failure", lambda queries: None)
     entries = [Entry(name, "main.py:1", named=True) for name in running]
     driver: Any = SimpleNamespace(
