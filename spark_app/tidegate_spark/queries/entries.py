@@ -137,12 +137,14 @@ def retried(before: Entry, wanted: Entry, why: str) -> Outcome | None:
         wanted: one that is to be started.
         why: the two are not known to be one.
     """
-    if before.named or wanted.named or before.site != wanted.site or before.query is None:
+    is_one = before.named == wanted.named and (not wanted.named or before.name == wanted.name)
+    if not is_one or before.site != wanted.site or before.query is None:
         return None
     failure = failure_of(before.query)
     if failure is None:
         return None
-    message = messages.retried(before.name, failure.message, wanted.site, why)
+    remedy = messages.ONE_LOCATION if wanted.named else messages.name_it(before.name)
+    message = messages.retried(before.name, failure.message, wanted.site, why, remedy)
     return Outcome(failure.reason, message, failure.exception, failure.own_storage)
 
 

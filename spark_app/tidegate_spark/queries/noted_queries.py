@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 from collections.abc import Callable
 
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.noting import TRIES, has_state, of_storage
+from tidegate_spark.queries.noting import ONE_AT_A_TIME, TRIES, has_state, of_storage
 from tidegate_spark.queries.unnamed.naming import digest_of
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.app_objects import AppObjects
@@ -68,7 +67,7 @@ class NotedQueries:
             as_fault: as :func:`tidegate_spark.queries.noting.of_storage`.
         """
         self._lineage, self._connect, self._as_fault = lineage, connect, as_fault
-        self._lock = threading.Lock()
+        self._lock = ONE_AT_A_TIME
         self._noted: dict[str, str] = {}
         """Name -> digest, of those that this process has noted."""
 

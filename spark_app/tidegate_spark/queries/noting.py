@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
 
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.protocol import Fault
@@ -15,6 +18,8 @@ from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
 
+ONE_AT_A_TIME = threading.RLock()
+"""Whoever notes a query of this process: all notes of a lineage are one object, and would be in each other's way."""
 TRIES = 5
 """So often another process may have noted something meanwhile."""
 
@@ -34,8 +39,8 @@ def of_storage(as_fault: Callable[[Exception], Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (FaultError, NewerStorageError, DamagedNotesError):
-        raise
+    except (FaultError, NewerStorageError, DamagedNotesError, Py4JError):
+        raise  # the last is of the JVM, which is asked whether a query runs, and may have gone
     except Exception as error:
         fault = as_fault(error)
         if not isinstance(fault, FaultError):

@@ -285,7 +285,9 @@ class Queries(QueryHooks):
                 self._starting += 1
                 return entry, before
         if before is not None:
-            self._end_of_retry(before, entry, messages.RETRIED_AS_ANOTHER)
+            # Of a named query only the location can be another one.
+            why = messages.RETRIED_ELSEWHERE if entry.named else messages.RETRIED_AS_ANOTHER
+            self._end_of_retry(before, entry, why)
         raise self._refused(QueryRefusedError(message))
 
     def _end_of_retry(self, before: Entry, wanted: Entry, why: str) -> None:

@@ -13,14 +13,24 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _LOCKS = (_thread.LockType, _thread.RLock)
 """One is as good as another."""
 _OF_SPARK = frozenset({"pyspark", "py4j"})
-"""What is there of the JVM's has a new number in each object of Python; what a query does is in its plan."""
+"""Where objects come from that stand for what is in the JVM."""
+_OF_EACH_CLASS = (GetSetDescriptorType, MemberDescriptorType)
+"""What makes instances' attributes work."""
 _MOST = 2000
 """Objects that are looked at; those beyond may differ."""
 
@@ -115,8 +125,11 @@ class _Visit:
 def _kind_and_parts(value: Any) -> _KindAndParts:
     """Return what must be equal of an object, and its parts; of one that no other function here is for."""
     kind: Any = type(value)
-    if isinstance(value, _LOCKS) or kind.__module__.partition(".")[0] in _OF_SPARK:
+    if isinstance(value, _LOCKS):
         return ("of a class",), iter((kind,))
+    if kind.__module__.partition(".")[0] in _OF_SPARK:
+        # What of the JVM's it stands for, nobody sees: another table, or another broadcast, may be in its place.
+        return (_Only(value),), iter(())
     if kind.__eq__ is not object.__eq__ and kind.__hash__ is not None:
         return ("value", value), iter((kind,))  # a path, a date, a number: it does not change
     if not kind.__dictoffset__ and not any("__slots__" in vars(each) for each in kind.__mro__):
@@ -127,7 +140,9 @@ def _kind_and_parts(value: Any) -> _KindAndParts:
 @_kind_and_parts.register
 def _of_function(value: FunctionType) -> _KindAndParts:
     cells = value.__closure__ or ()
-    return (FunctionType, _Only(value.__code__)), iter((*cells, value.__defaults__, value.__kwdefaults__))
+    return (FunctionType, _Only(value.__code__)), iter(
+        (*cells, value.__defaults__, value.__kwdefaults__, value.__dict__)
+    )
 
 
 @_kind_and_parts.register
@@ -163,8 +178,23 @@ def _of_class(value: type) -> _KindAndParts:
     if "<locals>" not in value.__qualname__:
         return (_Only(value),), iter(())
     # One of a function's body is made again whenever that is called.
-    functions = [each for each in list(vars(value).values()) if isinstance(each, FunctionType)]
-    return (type, value.__module__, value.__qualname__), iter(functions)
+    own = [
+        (name, each)
+        for name, each in list(vars(value).items())
+        if not isinstance(each, _OF_EACH_CLASS) and name != "_abc_impl"
+    ]
+    return (type, value.__module__, value.__qualname__), iter((*value.__bases__, *own))
+
+
+@_kind_and_parts.register(staticmethod)
+@_kind_and_parts.register(classmethod)
+def _of_wrapped(value: Any) -> _KindAndParts:
+    return (type(value),), iter((value.__func__,))
+
+
+@_kind_and_parts.register
+def _of_property(value: property) -> _KindAndParts:
+    return (property,), iter((value.fget, value.fset, value.fdel))
 
 
 @_kind_and_parts.register

@@ -63,10 +63,14 @@ class LocationNotes:
         """Return the notes with a named query that is about to start."""
         known = self.of_named(name)
         if known is not None and known.location == digest:
-            return self
-        others = [each for each in self.named if each.name != name]
+            # One that is started again and again is not to be forgotten for those that were started once.
+            is_old = known in self.named[: len(self.named) - MOST_NAMED // 2]
+            return replace(self, named=(*self._without(name), known)) if is_old else self
         latest = NamedQuery(name, digest, known.location if known is not None else "")
-        return replace(self, named=(*others, latest)[-MOST_NAMED:])
+        return replace(self, named=(*self._without(name), latest)[-MOST_NAMED:])
+
+    def _without(self, name: str) -> list[NamedQuery]:
+        return [each for each in self.named if each.name != name]
 
     def of_named(self, name: str) -> NamedQuery | None:
         """Return what is noted of a named query."""

@@ -13,9 +13,9 @@ JOINS_LATE = (
     "it listens to control messages now, and its checkpoint is older. Spark accepts no further source in a "
     "checkpoint, unless sources have names from the first batch on (readStream.name(…), with "
     "spark.sql.streaming.queryEvolution.enableSourceEvolution=true and "
-    "spark.sql.streaming.offsetLog.formatVersion=2). Give the query another name, with which it starts without "
-    "state; or set spec.upgrade.mode to Stateless; or create an application that starts from an export of this "
-    "one's state (spec.startFrom.exportedState)."
+    "spark.sql.streaming.offsetLog.formatVersion=2). Give the query another name, and another checkpointLocation if "
+    "it has one, with which it starts without state; or set spec.upgrade.mode to Stateless; or create an application "
+    "that starts from an export of this one's state (spec.startFrom.exportedState)."
 )
 NOT_IN_REAL_TIME = (
     "it listens to control messages, and Spark's real-time mode does not have their source. Use "

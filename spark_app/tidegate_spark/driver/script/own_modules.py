@@ -17,7 +17,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from types import ModuleType
 from typing import Any
@@ -49,8 +49,10 @@ class OwnModules:
         self._runtimes: dict[str, dict[str, ModuleType]] = {}
         """The runtime's modules that the script has others for, by their top-level name and their name."""
         self._lock = threading.RLock()
-        self._in_place_for: int | None = None
-        """The thread that has the runtime's modules in the place of the script's for the moment."""
+        os.register_at_fork(after_in_child=self._lock_of_child)
+
+    def _lock_of_child(self) -> None:
+        self._lock = threading.RLock()
 
     def install(self) -> None:
         """Decide all imports from now on."""
@@ -69,11 +71,8 @@ class OwnModules:
                 if top in self._runtimes or top in self._undecided:
                     importer = sys._getframe(1).f_globals if globals is None else globals
                     whole = importlib.util.resolve_name("." * level + name, _package_of(importer)) if level else name
-
-                    def run() -> ModuleType:
-                        return by_statement(name, globals, locals, fromlist, level)
-
-                    return self._import(top, importer, run, lambda known: _loaded(known, top, whole, fromlist))
+                    if self._has_own(top, importer):
+                        return self._loaded(top, whole, fromlist)
                 return by_statement(name, globals, locals, fromlist, level)
             except BaseException as error:
                 _leave_out_our_frames(error)
@@ -85,36 +84,24 @@ class OwnModules:
                 top = (package or "" if name.startswith(".") else name).partition(".")[0]
                 if top in self._runtimes or top in self._undecided:
                     importer = sys._getframe(1).f_globals
-                    return self._import(top, importer, lambda: by_name(name, package), lambda known: known.get(name))
+                    whole = importlib.util.resolve_name(name, package)
+                    if self._has_own(top, importer):
+                        return self._load(whole)
                 return by_name(name, package)
             except BaseException as error:
                 _leave_out_our_frames(error)
                 raise
 
         builtins.__import__, importlib.import_module = import_here, import_module
+        _replace_taken(by_name, import_module)
 
-    def _import(
-        self,
-        top: str,
-        importer: Mapping[str, Any],
-        run: Callable[[], ModuleType],
-        find: Callable[[Mapping[str, ModuleType]], ModuleType | None],
-    ) -> ModuleType:
-        """Import for one who has this namespace; ``run`` does it, ``find`` has it of the runtime's loaded modules."""
-        if self._in_place_for == threading.get_ident():
-            return run()
-        if not self._is_runtimes(importer):
-            with self._lock:  # nothing is in another one's place then
-                self._decide(top)
-            return run()
-        known = self._runtimes.get(top)
-        if known is None:
-            return run()
-        found = find(known)
-        if found is not None:
-            return found
-        with self._lock, self._runtimes_in_place(top, known):
-            return run()
+    def _has_own(self, top: str, importer: Mapping[str, Any]) -> bool:
+        """Return whether one who has this namespace has another module of the name than ``sys.modules`` has."""
+        if self._is_runtimes(importer):
+            return top in self._runtimes
+        with self._lock:
+            self._decide(top)
+        return False
 
     def _is_runtimes(self, importer: Mapping[str, Any]) -> bool:
         """Return whether a namespace is of the runtime or of what it has imported."""
@@ -142,18 +129,46 @@ class OwnModules:
                     del sys.modules[name]
         del self._undecided[top]
 
-    @contextlib.contextmanager
-    def _runtimes_in_place(self, top: str, known: dict[str, ModuleType]) -> Iterator[None]:
-        """Have the runtime's modules in the place of the script's: it loads another part of its own."""
-        of_script = _modules_of(top)
-        _replace(of_script, known)
-        self._in_place_for = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._in_place_for = None
-            known.update(_modules_of(top))
-            _replace(known, of_script)
+    def _load(self, name: str) -> ModuleType:
+        """Load a further part of the runtime's own; ``sys.modules`` has the script's, and stays as it is."""
+        known = self._runtimes[name.partition(".")[0]]
+        if name in known:
+            return known[name]
+        parent, _, child = name.rpartition(".")
+        package = self._load(parent)
+        # As of any other import, which sees a deadlock of two threads whose modules import each other.
+        with importlib._bootstrap._ModuleLockManager(f"{name} of the runtime"):  # type: ignore[attr-defined]
+            if name in known:
+                return known[name]
+            spec = PathFinder.find_spec(name, getattr(package, "__path__", []))
+            if spec is None:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            module = known[name] = importlib.util.module_from_spec(spec)
+            try:
+                if spec.loader is not None:
+                    spec.loader.exec_module(module)
+            except BaseException:
+                known.pop(name, None)
+                raise
+            setattr(package, child, module)
+        return module
+
+    def _loaded(self, top: str, name: str, attributes: Sequence[str] | None) -> ModuleType:
+        """Return what an import statement of the runtime's is given for ``name``; what is missing of it is loaded."""
+        module = self._load(name)
+        for each in attributes or ():
+            if each != "*" and not hasattr(module, each):
+                with contextlib.suppress(ModuleNotFoundError):
+                    self._load(f"{name}.{each}")
+        return module if attributes else self._runtimes[top][top]
+
+
+def _replace_taken(function: object, other: object) -> None:
+    """Replace a function also where a module has it by a name of its own (``from importlib import import_module``)."""
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        for each in [each for each, value in list(names.items()) if value is function]:
+            names[each] = other
 
 
 def _leave_out_our_frames(error: BaseException) -> None:
@@ -162,12 +177,6 @@ def _leave_out_our_frames(error: BaseException) -> None:
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     error.__traceback__ = trace
-
-
-def _replace(modules: Mapping[str, ModuleType], others: Mapping[str, ModuleType]) -> None:
-    for name in modules:
-        sys.modules.pop(name, None)
-    sys.modules.update(others)
 
 
 def _modules_of(top: str) -> dict[str, ModuleType]:
@@ -183,16 +192,6 @@ def _package_of(namespace: Mapping[str, Any] | None) -> str:
         return package
     name = str(named.get("__name__") or "")
     return name if "__path__" in named else name.rpartition(".")[0]
-
-
-def _loaded(
-    known: Mapping[str, ModuleType], top: str, name: str, attributes: Sequence[str] | None
-) -> ModuleType | None:
-    """Return what an import statement is given for ``name``, None if something of it is not loaded."""
-    module = known.get(name)
-    if module is None or not attributes:
-        return known.get(top) if module is not None else None
-    return module if all(each == "*" or hasattr(module, each) for each in attributes) else None
 
 
 def _file_of(module: ModuleType) -> str:

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks import table_messages as messages
 from tidegate_spark.queries.sinks.file_sinks import (
     FORMATS,
     METADATA,

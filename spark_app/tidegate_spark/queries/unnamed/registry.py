@@ -13,7 +13,7 @@ from tidegate_spark.contract.object_paths import is_number
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.noting import TRIES, has_state, of_storage
+from tidegate_spark.queries.noting import ONE_AT_A_TIME, TRIES, has_state, of_storage
 from tidegate_spark.queries.unnamed import script_text
 from tidegate_spark.queries.unnamed.naming import Known, Named, UndecidedError, digest_of, name_for
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
@@ -55,7 +55,7 @@ class UnnamedQueries:
         """
         self._lineage, self._connect, self._is_only = lineage, connect, is_only
         self._as_fault, self._notice, self._beside = as_fault, notice, beside
-        self._lock = threading.Lock()
+        self._lock = ONE_AT_A_TIME
         self._started: dict[str, str] = {}
         """What they are called -> digest of the location."""
         self._supposed = ""

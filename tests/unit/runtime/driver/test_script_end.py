@@ -384,3 +384,28 @@ print("closed", flush=True)
 os._exit(0)
 """)
     assert done.stdout == "closed\n", done.stderr
+
+
+def test_what_a_script_has_put_in_the_place_of_a_module_is_asked_for_nothing_and_no_module_runs_once_more(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "out.py").write_text("print('runs', flush=True)\n")
+    done = run_apart(f"""
+import sys
+from tidegate_spark.driver.script.end.remains import Remains
+
+class Settings:
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+sys.path.insert(0, {str(tmp_path)!r})
+remains = Remains([{str(tmp_path)!r}])
+import out
+sys.modules["settings"] = Settings()
+remains.end()
+try:
+    import out
+except ImportError:
+    print("not once more", flush=True)
+""")
+    assert done.stdout.splitlines() == ["runs", "not once more"], done.stderr

@@ -203,6 +203,14 @@ def test_the_latest_names_are_kept_of_a_script_that_has_another_one_at_each_star
     assert notes.named[-1].name == f"load-{MOST_NAMED + 9}"
 
 
+def test_a_name_that_is_started_again_and_again_is_kept_beside_many_that_are_started_once() -> None:
+    notes = LocationNotes().with_named("orders", digest_of(ORDERS))
+    for number in range(2 * MOST_NAMED):
+        notes = notes.with_named(f"load-{number}", digest_of(f"/ckpt/{number}")).with_named("orders", digest_of(ORDERS))
+    assert notes.named_at(digest_of(ORDERS)) == ["orders"]
+    assert len(notes.named) == MOST_NAMED
+
+
 def test_with_notes_that_cannot_be_read_only_a_new_query_does_not_start() -> None:
     world = World()
     world.start("orders", ORDERS)

@@ -134,3 +134,18 @@ def test_nothing_that_a_script_needs_no_more_is_kept_for_its_query() -> None:
     gc.collect()
     assert gone() is None
     assert before.is_same(Held(Writing("a", settings=Table("a"))))
+
+
+def _writer_to(table: str) -> object:
+    class Sink:
+        def process(self, row: object) -> None:
+            raise NotImplementedError(row)
+
+    setattr(Sink, "table", table)  # noqa: B010 - as "table = target" in a class's body
+    return Sink()
+
+
+def test_writers_of_a_class_that_is_made_for_each_target_differ_by_what_the_class_has() -> None:
+    """Two queries in one line of a loop: the second is not to continue in the first one's checkpoint."""
+    assert Held(_writer_to("a")).is_same(Held(_writer_to("a")))
+    assert not Held(_writer_to("a")).is_same(Held(_writer_to("b")))

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks import table_messages as messages
 from tidegate_spark.queries.sinks import tables
 from tidegate_spark.queries.sinks.file_sinks import Sink, is_queries_own
 from tidegate_spark.queries.sinks.tables import (

@@ -201,7 +201,7 @@ def test_so_does_one_that_may_be_one_query_or_another() -> None:
 
 
 def test_a_name_comes_again_with_its_location_alone_unless_each_start_has_a_checkpoint_of_its_own() -> None:
-    script = Script()
+    script = Script(fails=False)
     script.start(Writer(), "orders", checkpointLocation=OWN)
     assert script.start(Writer(), "orders", checkpointLocation=f"file://{OWN}/") == f"orders in {LINEAGE}/orders"
     for other in ({"checkpointLocation": f"{OWN}-2"}, {}):
@@ -210,6 +210,16 @@ def test_a_name_comes_again_with_its_location_alone_unless_each_start_has_a_chec
     script.empty = True
     script.start(Writer(), "events", checkpointLocation=OWN)
     assert script.start(Writer(), "events").startswith(f"events in {LINEAGE}/events.empty-start-")
+
+
+def test_one_that_failed_and_comes_again_with_another_location_ends_the_driver_with_that_failure() -> None:
+    """A script may make a folder for each try: the next process continues the query, by its name."""
+    script = Script()
+    script.start(Writer(), "orders", checkpointLocation=OWN)
+    with pytest.raises(NotContinuedError) as caught:
+        script.start(Writer(), "orders", checkpointLocation=f"{OWN}-2")
+    assert (script.refused, script.failed) == ([], [caught.value.outcome])
+    assert "give it the same checkpointLocation each time" in script.failed[0].message
 
 
 def test_why_a_location_is_another_querys_ends_the_driver_and_is_not_asked_of_empty_starts() -> None:

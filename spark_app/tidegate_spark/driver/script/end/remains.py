@@ -68,7 +68,10 @@ class Remains:
 
         What only a module holds ends in this call, with everything in its place that its ``__del__`` may use.
         """
-        marks = [weakref.ref(_Mark(sys.modules.pop(name).__dict__)) for name in self._names()]
+        names = self._names()
+        marks = [weakref.ref(_Mark(sys.modules.pop(name).__dict__)) for name in names]
+        # As the interpreter does: a thread that imports one now would run it once more, and empty its files.
+        sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type] # None keeps a name from being imported
         if self._main is not None:
             sys.modules["__main__"] = self._main
         gc.collect()
@@ -85,8 +88,10 @@ class Remains:
         return names
 
     def _is_own(self, name: str, module: ModuleType, package: str) -> bool:
-        file = getattr(module, "__file__", None)
-        if type(module) is not ModuleType or not isinstance(file, str) or name == "__main__":
+        if type(module) is not ModuleType or name == "__main__":
+            return False  # asking what a script has put there for anything would call foreign code
+        file = vars(module).get("__file__")
+        if not isinstance(file, str):
             return False
         path, top = PurePath(os.path.realpath(file)), name.partition(".")[0]
         if top in self._before:  # libraries may be in a folder beside the script, and in use by the runtime
