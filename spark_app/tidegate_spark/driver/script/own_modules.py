@@ -119,7 +119,8 @@ class OwnModules:
         own = _file_on_path(top)
         if own is not None and own != its:
             modules = _modules_of(top)
-            if any(_file_of(each).endswith(tuple(EXTENSION_SUFFIXES)) for each in modules.values()):
+            compiled = any(_file_of(each).endswith(tuple(EXTENSION_SUFFIXES)) for each in modules.values())
+            if compiled and not _is_one_file_of_python(own):
                 # Most of these cannot be loaded twice in one process.
                 log.warning(messages.module_kept(top, own, its))
             else:
@@ -198,6 +199,11 @@ def _file_of(module: ModuleType) -> str:
     """Return where a module was loaded from; empty if that is no file."""
     spec = getattr(module, "__spec__", None)
     return os.path.realpath(spec.origin) if spec is not None and spec.has_location and spec.origin else ""
+
+
+def _is_one_file_of_python(file: str) -> bool:
+    """Return whether a module is no package, and no code in C: it has nothing of a library that it is named like."""
+    return file.endswith(".py") and os.path.basename(file) != "__init__.py"
 
 
 def _file_on_path(name: str) -> str | None:

@@ -85,6 +85,7 @@ USES = "import shared, shared.own, imported_late\nprint(shared.VERSION, shared.o
             "print(shared.VERSION, again is shared, imported_late.VERSION)",
         ),
         ({"app/shared/data.txt": "", "app/secrets/data.txt": ""}, "import secrets, shared\nprint(shared.VERSION)"),
+        ({"app/compiled.py": "VERSION = 'own'"}, "import compiled\nprint(compiled.VERSION)"),
         ({"app/os.py": "raise ValueError"}, "import os, shared\nprint(shared.VERSION, os.name)"),
         (
             {"app/shared.py": "raise ValueError('its own error')"},
@@ -116,7 +117,7 @@ def test_a_module_of_the_scripts_is_said_to_be_used(tmp_path: Path) -> None:
 
 def test_a_library_with_compiled_modules_stays_the_one_that_is_loaded_and_that_is_said(tmp_path: Path) -> None:
     """Loaded twice in one process, many of them fail."""
-    put(tmp_path / "app", {"compiled.py": "VERSION = 'own'\n"})
+    put(tmp_path / "app", {"compiled/__init__.py": "VERSION = 'own'\n"})
     lines, errors = run(tmp_path, "import compiled\nprint(compiled.VERSION)", driver=True)
     assert lines[0] == "installed"
-    assert str(tmp_path / "app" / "compiled.py") in errors
+    assert str(tmp_path / "app" / "compiled" / "__init__.py") in errors
