@@ -85,12 +85,18 @@ def has_same_store(spec: StreamingAppSpec, stable: StableSpec) -> bool:
 
 def store_of(stable: StableSpec) -> tuple[str, str] | None:
     """Return endpoint and region of the store that a recorded version has, None if they cannot be read."""
+    values = recorded_values(stable)
+    endpoint, region = values.get("storage.endpoint"), values.get("storage.region")
+    return (endpoint, region) if isinstance(endpoint, str) and isinstance(region, str) else None
+
+
+def recorded_values(stable: StableSpec) -> dict[str, Any]:
+    """Return path -> value of a recorded version; empty if a newer operator, or somebody's hand, wrote what it is."""
     try:
         values = json.loads(stable.spec)
-        endpoint, region = values.get("storage.endpoint"), values.get("storage.region")
-    except (ValueError, AttributeError, RecursionError):
-        return None
-    return (endpoint, region) if isinstance(endpoint, str) and isinstance(region, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 class _Held(StreamingAppSpec, frozen=True, kw_only=True, rename="camel"):

@@ -47,7 +47,7 @@ from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.monitoring import metrics, watch
 from tidegate_spark.monitoring.child_spark import ChildSpark
 from tidegate_spark.monitoring.continuous import Epochs
-from tidegate_spark.monitoring.listener import ProgressListener
+from tidegate_spark.monitoring.listener import ProgressListener, SparkCalls
 from tidegate_spark.monitoring.stall_watch import StallWatch
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
@@ -296,7 +296,7 @@ class Driver:
         before_first, note = functools.partial(self._control.before_first, session), self._inside.last.note
         starts = self._queries.is_starting
         is_ours = self._rehearsing.refusing(starts) if self._rehearsing is not None else starts
-        session.streams.addListener(ProgressListener(self._progress, before_first, note, is_ours))
+        session.streams.addListener(ProgressListener(SparkCalls(self._progress, before_first, note, is_ours)))
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once nothing of it runs; a failure does not wait for the others."""

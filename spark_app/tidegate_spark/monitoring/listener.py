@@ -85,22 +85,9 @@ def _seconds(timestamp: str) -> float:
 class ProgressListener(StreamingQueryListener):
     """Keeps each query's metrics; must return quickly, since Spark's listener bus waits for it."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        before_first: BeforeFirst = _nobody,
-        note: Note = _nobody,
-        is_ours: IsOurs = _everybody,
-    ) -> None:
-        """Write into ``progress``.
-
-        Args:
-            progress: takes the metrics.
-            before_first: is called with a query's id before it plans its first batch.
-            note: gets each query's events as they are.
-            is_ours: is asked about each query before that.
-        """
-        self._reported = SparkCalls(progress, before_first, note, is_ours)
+    def __init__(self, reported: SparkCalls) -> None:
+        """Have Spark's events go to ``reported``."""
+        self._reported = reported
 
     @property
     def _jlistener(self) -> Any:
@@ -134,7 +121,14 @@ class SparkCalls:
         note: Note = _nobody,
         is_ours: IsOurs = _everybody,
     ) -> None:
-        """As above."""
+        """Write into ``progress``.
+
+        Args:
+            progress: takes the metrics.
+            before_first: is called with a query's id before it plans its first batch.
+            note: gets each query's events as they are.
+            is_ours: is asked about each query before that.
+        """
         self._progress, self._before_first, self._note, self._is_ours = progress, before_first, note, is_ours
         self._names: dict[str, str] = {}
         self._others: set[str] = set()

@@ -10,15 +10,12 @@ import functools
 import logging
 from collections.abc import Callable
 
-from tidegate_spark.contract.protocol import Fault
-from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.noting import ONE_AT_A_TIME, TRIES, has_state, of_storage
+from tidegate_spark.queries.noting import ONE_AT_A_TIME, has_state, of_storage, until_noted
 from tidegate_spark.queries.unnamed.naming import digest_of
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.location_notes import DamagedNotesError, LocationNotes
-from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
 
 log = logging.getLogger("tidegate")
@@ -88,12 +85,8 @@ class NotedQueries:
         with self._lock:
             if not digest or self._noted.get(name) == digest:  # the storage, which may fail, is asked for nothing
                 return ""
-            for _ in range(TRIES):
-                with of_storage(self._as_fault):
-                    why = self._try(name, digest, runs)
-                if why is not None:
-                    return why
-            raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.NOTES_CONTENDED))
+            with of_storage(self._as_fault):
+                return until_noted(lambda: self._try(name, digest, runs))
 
     def _try(self, name: str, digest: str, runs: Callable[[str], bool]) -> str | None:
         """Return what :meth:`refusal_of` returns; None if another process noted something meanwhile."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from py4j.protocol import Py4JError
 
@@ -18,10 +19,25 @@ from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
 
+T = TypeVar("T")
+
 ONE_AT_A_TIME = threading.RLock()
 """Whoever notes a query of this process: all notes of a lineage are one object, and would be in each other's way."""
 TRIES = 5
 """So often another process may have noted something meanwhile."""
+
+
+def until_noted(attempt: Callable[[], T | None]) -> T:
+    """Return what an attempt to note something returns; None: another process noted something meanwhile.
+
+    Raises:
+        FaultError: one did so each time.
+    """
+    for _ in range(TRIES):
+        done = attempt()
+        if done is not None:
+            return done
+    raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.NOTES_CONTENDED))
 
 
 def has_state(objects: AppObjects, lineage: int, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 A script that starts a failed query again makes much of it again: a closure, a ``functools.partial``, an object whose
 method the function is, a writer for ``foreach``. Two of these are the same if they are of the same code and hold the
-same. What they hold is looked at when the query starts, since it changes while the query runs.
+same. What they hold is read when the query starts, since it changes while the query runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_SPARK = frozenset({"pyspark", "py4j"})
 _OF_EACH_CLASS = (GetSetDescriptorType, MemberDescriptorType)
 """What makes instances' attributes work."""
 _MOST = 2000
-"""Objects that are looked at; those beyond may differ."""
+"""Objects that are compared; those beyond may differ."""
 
 
 _KindAndParts = tuple[tuple[Any, ...], Iterator[Any]]
@@ -52,10 +52,10 @@ class _Only:
 
 
 class Held:
-    """An object as it was when it was looked at."""
+    """An object as it was when this was made."""
 
     def __init__(self, value: object) -> None:
-        """Look at an object, and at what it holds, what is nearest first: of what is far away, all may be too much."""
+        """Read an object, and what it holds, what is nearest first: of what is far away, all may be too much."""
         visit = _Visit()
         waiting = deque([(self, value)])
         while waiting:

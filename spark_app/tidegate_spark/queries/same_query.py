@@ -33,7 +33,7 @@ class Plan:
     """That function, and what it holds now; there may be a secret in it."""
 
     def __post_init__(self, function: object) -> None:
-        """Look at the function before the query runs, which changes what it holds."""
+        """Read the function before the query runs, which changes what it holds."""
         object.__setattr__(self, "held", Held(function))
 
     def is_same(self, other: Plan) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate.api.spec_hash import program_hash, spec_hash
+from tidegate.api.spec_hash import program_hash, recorded_values, spec_hash
 from tidegate.api.streaming_app import (
     ForkOutputs,
     RepartitionResult,
@@ -232,12 +232,8 @@ def _stable_image(app: StreamingApp) -> str:
 
 
 def _image_of(version: StableSpec | None) -> str:
-    if version is None:
-        return ""
-    try:
-        return str(json.loads(version.spec).get("application.image", ""))
-    except (ValueError, AttributeError):
-        return ""  # by a newer operator, or by somebody's hand: it cannot be rolled back to, and the rest goes on
+    # One that cannot be read cannot be rolled back to either, and the rest goes on.
+    return str(recorded_values(version).get("application.image", "")) if version is not None else ""
 
 
 def _batches_to_retain(app: StreamingApp, lineage: int) -> int:

@@ -40,7 +40,7 @@ class OwnModules:
 
     def __init__(self) -> None:
         """Take note of what is loaded."""
-        self._before = frozenset(name.partition(".")[0] for name in sys.modules) - {"__main__"}
+        self._before = loaded_packages()
         self._undecided = {
             name: origin
             for name, module in list(sys.modules.items())
@@ -70,8 +70,9 @@ class OwnModules:
                 top = name.partition(".")[0] if level == 0 else _package_of(globals).partition(".")[0]
                 if top in self._runtimes or top in self._undecided:
                     importer = sys._getframe(1).f_globals if globals is None else globals
-                    whole = importlib.util.resolve_name("." * level + name, _package_of(importer)) if level else name
                     if self._has_own(top, importer):
+                        package = _package_of(importer)
+                        whole = importlib.util.resolve_name("." * level + name, package) if level else name
                         return self._loaded(top, whole, fromlist)
                 return by_statement(name, globals, locals, fromlist, level)
             except BaseException as error:
@@ -84,9 +85,8 @@ class OwnModules:
                 top = (package or "" if name.startswith(".") else name).partition(".")[0]
                 if top in self._runtimes or top in self._undecided:
                     importer = sys._getframe(1).f_globals
-                    whole = importlib.util.resolve_name(name, package)
                     if self._has_own(top, importer):
-                        return self._load(whole)
+                        return self._load(importlib.util.resolve_name(name, package))
                 return by_name(name, package)
             except BaseException as error:
                 _leave_out_our_frames(error)
@@ -99,8 +99,9 @@ class OwnModules:
         """Return whether one who has this namespace has another module of the name than ``sys.modules`` has."""
         if self._is_runtimes(importer):
             return top in self._runtimes
-        with self._lock:
-            self._decide(top)
+        if top in self._undecided:
+            with self._lock:
+                self._decide(top)
         return False
 
     def _is_runtimes(self, importer: Mapping[str, Any]) -> bool:
@@ -162,6 +163,11 @@ class OwnModules:
                 with contextlib.suppress(ModuleNotFoundError):
                     self._load(f"{name}.{each}")
         return module if attributes else self._runtimes[top][top]
+
+
+def loaded_packages() -> frozenset[str]:
+    """Return the top-level names of what is loaded, but for the program."""
+    return frozenset(name.partition(".")[0] for name in list(sys.modules)) - {"__main__"}
 
 
 def _replace_taken(function: object, other: object) -> None:

@@ -10,17 +10,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from tidegate_spark.contract.object_paths import is_number
-from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.noting import ONE_AT_A_TIME, TRIES, has_state, of_storage
+from tidegate_spark.queries.noting import ONE_AT_A_TIME, TRIES, has_state, of_storage, until_noted
 from tidegate_spark.queries.unnamed import script_text
 from tidegate_spark.queries.unnamed.naming import Known, Named, UndecidedError, digest_of, name_for
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.location_notes import LocationNotes, Move
-from tidegate_spark.storage.s3_client import FaultError
 
 log = logging.getLogger("tidegate")
 
@@ -79,12 +77,7 @@ class UnnamedQueries:
             if again is not None:  # start() says whether it may be; the storage, which may fail, is asked for nothing
                 return again
             first = not self._started
-            for _ in range(TRIES):
-                name = self._try(site, location, others)
-                if name is not None:
-                    break
-            else:
-                raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.NOTES_CONTENDED))
+            name = until_noted(lambda: self._try(site, location, others))
         if first:
             self._beside(functools.partial(self._tell_unknown, site, name))
         return name

@@ -179,5 +179,5 @@ def test_a_file_that_is_lost_is_found_though_another_one_has_come_in_its_place()
 
 def test_where_nothing_is_missing_two_listings_say_so_and_no_manifest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, _ = scene_with("a", "b", "c")
-    monkeypatch.setattr(missing, "damages", lambda origin: pytest.fail(f"{origin.id} was looked into"))
+    monkeypatch.setattr(missing, "damages", lambda origin: pytest.fail(f"{origin.id} was read"))
     assert missing.find(scene.repository()) == {}

@@ -63,10 +63,15 @@ def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) 
 
 def _has_finished_for_good(o: Observation) -> bool:
     """Return whether an application has finished, be it that its last process found nothing to do: it has batches."""
+    driver = _driver_of_version(o)
+    return driver is not None and faults.has_completed(driver) and bool(o.app.status.known_batches())
+
+
+def _driver_of_version(o: Observation) -> PodRecord | None:
+    """Return the driver, if it is this application's own, and of the version in force."""
     driver = o.driver
-    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
-        return False
-    return faults.has_completed(driver) and bool(o.app.status.known_batches())
+    is_its = driver is not None and driver.spec_hash == o.spec_hash and driver.app_uid == o.app.metadata.uid
+    return driver if is_its else None
 
 
 def is_stable(o: Observation, missing: tuple[str, ...] = (), since: float = 0.0) -> bool:
@@ -77,8 +82,8 @@ def is_stable(o: Observation, missing: tuple[str, ...] = (), since: float = 0.0)
         missing: queries without which it is not stable, unless it has finished.
         since: when its test began; 0 if with its process.
     """
-    driver = o.driver
-    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
+    driver = _driver_of_version(o)
+    if driver is None:
         return False
     reports = faults.last_report(driver)
     if reports is not None and reports.reason is Reason.COMPLETED:
@@ -108,8 +113,8 @@ def _worked_before(o: Observation, since: float) -> Worked | None:
 
     What it did within that time is undone if it fails, whether or not somebody looked; what it did later is kept.
     """
-    driver, upgrade = o.driver, o.app.spec.upgrade
-    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
+    driver, upgrade = _driver_of_version(o), o.app.spec.upgrade
+    if driver is None:
         return None
     reported = read_termination(driver.ended)  # of a process that was started again as well
     for worked in reported.worked if reported is not None else ():

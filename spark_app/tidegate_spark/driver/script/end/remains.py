@@ -19,6 +19,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from tidegate_spark.driver.script.own_modules import loaded_packages
 from tidegate_spark.process import signals
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -46,7 +47,7 @@ class Remains:
         """``places``: folders and files that the script's own modules are in."""
         self._places = [PurePath(os.path.realpath(place)) for place in places]
         self._main = sys.modules.get("__main__")
-        self._before = frozenset(name.partition(".")[0] for name in sys.modules) - {"__main__"}
+        self._before = loaded_packages()
 
     def end(self) -> None:
         """End all of it; to be called in the main thread, once nothing of the script runs that anybody waits for."""

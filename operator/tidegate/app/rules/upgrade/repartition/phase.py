@@ -7,11 +7,11 @@ attempt records an epoch and a lineage of its own before its pod exists.
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 from msgspec.structs import replace
 
+from tidegate.api.spec_hash import recorded_values
 from tidegate.api.streaming_app import (
     Phase,
     RepartitionProgress,
@@ -77,12 +77,10 @@ def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
     State that it keeps in other partitions, such as a snapshot's, is not divided because of another image. What wrote
     it divides it, and goes on if that fails: not where a secret of that version is gone, which is recorded nowhere.
     """
-    try:
-        asked = json.loads(stable.spec).get("state.partitions")
-    except (ValueError, AttributeError):
-        return False  # by a newer operator, or by somebody's hand
-    # An earlier operator did not store it.
-    return asked != spec.state.partitions and record.version_held(spec, stable) is not None
+    values = recorded_values(stable)
+    # An earlier operator did not store the number.
+    is_another = bool(values) and values.get("state.partitions") != spec.state.partitions
+    return is_another and record.version_held(spec, stable) is not None
 
 
 def kept_event(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
